@@ -1,0 +1,59 @@
+# Two commands do everything, set-up included: `make book` and `make test`.
+# Needs Python 3.11 or newer with pip, and make. Nothing is installed outside .venv.
+
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.installed
+TORCH  ?=
+# What pytest collects: the module's tests, its doctests, and every chapter by nbval.
+TESTS  ?= tests fairpg_lite book
+PYTEST_ARGS ?= -n 2 --dist loadfile
+
+.DEFAULT_GOAL := help
+.PHONY: help setup book test lint format bench run-chapters lock clean
+
+help:  ## list these commands
+	@echo "fairpg-lite: fairness of exposure in learning to rank"
+	@echo
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' Makefile
+
+setup: $(STAMP)  ## make .venv and install the pinned dependencies (does nothing the second time)
+
+$(STAMP): requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "fairpg-lite needs Python 3.11 or newer, and $(PYTHON) is " + sys.version.split()[0] + ". Try: make setup PYTHON=python3.11")'
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) \
+	  || { rm -rf $(VENV); $(PYTHON) -m pip install --user virtualenv && $(PYTHON) -m virtualenv $(VENV); }
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check \
+	  $(if $(TORCH),"$(TORCH)" $$(grep -vE '^(#|torch==)' requirements.lock),-r requirements.lock)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $(STAMP)
+
+book: setup  ## build the book and print the page to open
+	$(BIN)/jupyter-book build . -W -n --keep-going
+	@echo "Open this page: $(CURDIR)/_build/html/index.html"
+
+lint: setup  ## check style, types and spelling
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/codespell
+
+format: setup  ## rewrite the sources in the house style
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+test: lint  ## everything: style, module, doctests, chapters (nbval), pairing, build
+	$(BIN)/python -m pytest $(PYTEST_ARGS) $(TESTS)
+
+bench: setup  ## measure speed and accuracy; prints tables of ratios
+	$(BIN)/python -m benchmarks
+
+run-chapters: setup  ## re-run the chapters whose text changed and store their outputs
+	$(BIN)/python tools/run_chapters.py $(CHAPTERS)
+
+lock:  ## resolve the dependencies anew and rewrite requirements.lock
+	sh tools/lock.sh
+
+clean:  ## remove what was built, keep .venv
+	rm -rf _build build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
