@@ -11,6 +11,7 @@ Everything exact in this package is a weighted sum of :math:`G_i(z_m)` over a fe
 """
 
 import math
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -73,7 +74,7 @@ class RankGeneratingFunction(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(ctx, log_w: Tensor, nodes: Tensor, log_t: Tensor, weight: Tensor) -> Tensor:
+    def forward(ctx: Any, log_w: Tensor, nodes: Tensor, log_t: Tensor, weight: Tensor) -> Tensor:
         ctx.save_for_backward(log_w, nodes, log_t, weight)
         total = log_w.new_zeros((*log_w.shape, len(nodes)), dtype=nodes.dtype).transpose(-1, -2)
         for piece in _pieces(log_w, nodes, log_t):
@@ -84,7 +85,7 @@ class RankGeneratingFunction(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx, upstream: Tensor):  # type: ignore[override]
+    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor, None, None, None]:
         log_w, nodes, log_t, weight = ctx.saved_tensors
         pull = upstream.conj().transpose(-1, -2).unsqueeze(-3)  # (…, 1, M, n)
         grad = torch.zeros_like(log_w)
