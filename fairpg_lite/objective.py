@@ -11,6 +11,7 @@ from torch import Tensor
 
 from fairpg_lite import metrics
 from fairpg_lite.config import TrainConfig
+from fairpg_lite.data import RankingDataset
 from fairpg_lite.data.batches import Batch
 from fairpg_lite.disparity import group_disparity, individual_disparity, merit_of
 from fairpg_lite.policy import PlackettLuce
@@ -35,9 +36,13 @@ class Terms(NamedTuple):
 
 
 def batch_terms(
-    scores: Tensor, batch: Batch, config: TrainConfig, generator: torch.Generator | None
+    scores: Tensor,
+    batch: Batch,
+    config: TrainConfig,
+    generator: torch.Generator | None,
+    ideal: Tensor | None = None,
 ) -> Terms:
-    """The objective's terms for ``scores (B, n)`` of a batch."""
+    """The terms for ``scores (B, n)`` of a batch; ``ideal (B,)`` is as in ``expected_ndcg``."""
     mask = None if bool(batch.mask.all()) else batch.mask
     policy = PlackettLuce(scores, mask, validate_args=False)
     rankings = policy.sample((config.samples,), generator) if config.draws else None
@@ -49,7 +54,7 @@ def batch_terms(
         tolerance=config.tolerance,
     )
     return Terms(
-        _utility(policy, exposure, rankings, batch, config),
+        _utility(policy, exposure, rankings, batch, config, ideal),
         batch_disparity(exposure, batch, mask, config),
         policy.entropy() if config.entropy > 0 else torch.zeros_like(scores[..., 0]),
         scores,
@@ -62,12 +67,17 @@ def _utility(
     rankings: Tensor | None,
     batch: Batch,
     config: TrainConfig,
+    ideal: Tensor | None,
 ) -> Tensor:
     if config.utility == "dcg":
         return metrics.expected_dcg(exposure, batch.relevance, mask=policy.mask)
     if config.utility == "ndcg":
         return metrics.expected_ndcg(
-            exposure, batch.relevance, position_bias=config.position_bias, mask=policy.mask
+            exposure,
+            batch.relevance,
+            position_bias=config.position_bias,
+            mask=policy.mask,
+            ideal=ideal,
         )
     assert rankings is not None
     values = ranking_utility(rankings, batch.relevance, policy.mask, config)
@@ -83,6 +93,16 @@ def ranking_utility(
     if config.utility == "average_rank":
         return -metrics.average_rank(rankings, relevance, mask=mask, undefined=0.0)
     return getattr(metrics, config.utility)(rankings, relevance, mask=mask)
+
+
+def ideal_of_queries(dataset: RankingDataset, config: TrainConfig, dtype: torch.dtype) -> Tensor:
+    """The best DCG of every query ``(Q,)``: it does not change while the model learns."""
+    best = torch.zeros(len(dataset), dtype=dtype, device=dataset.relevance.device)
+    for batch in dataset.replace(features=dataset.features[:, :0]).batches(256, dtype=dtype):
+        best[batch.queries] = metrics.ideal_dcg(
+            batch.relevance, position_bias=config.position_bias, mask=batch.mask
+        )
+    return best
 
 
 def batch_disparity(
