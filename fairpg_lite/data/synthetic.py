@@ -31,7 +31,9 @@ def synthetic(
     RankingDataset(100 queries, 1000 documents, 2 features, groups 0/1)
     """
     if n_queries < 1 or n_docs < 1:
-        raise ValueError(f"synthetic: n_queries is {n_queries}, n_docs is {n_docs}; give 1 or more.")
+        raise ValueError(
+            f"synthetic: n_queries is {n_queries}, n_docs is {n_docs}; give 1 or more."
+        )
     if not 0 <= minority <= 1 or not clip > 0:
         raise ValueError(f"synthetic: minority is {minority}, clip is {clip}; see the docstring.")
     generator = torch.Generator().manual_seed(seed)
