@@ -7,7 +7,17 @@ for Fairness in Ranking" (NeurIPS 2019). The book derives every function; start 
 from fairpg_lite._version import __version__
 from fairpg_lite.budget import BudgetResult, fit_to_budget
 from fairpg_lite.config import TrainConfig
-from fairpg_lite.data import RankingDataset
+from fairpg_lite.data import (
+    LetorError,
+    RankingDataset,
+    german_credit,
+    load_letor,
+    mslr_sample,
+    save_letor,
+    synthetic,
+    yahoo,
+    yahoo_like,
+)
 from fairpg_lite.disparity import MERITS, group_disparity, individual_disparity, merit_of
 from fairpg_lite.evaluate import Evaluation, evaluate
 from fairpg_lite.exposure import position_bias, ranking_exposure
@@ -35,6 +45,7 @@ __all__ = [
     "BudgetResult",
     "Evaluation",
     "History",
+    "LetorError",
     "LinearScorer",
     "MLPScorer",
     "PlackettLuce",
@@ -52,13 +63,20 @@ __all__ = [
     "exponential_gain",
     "fit",
     "fit_to_budget",
+    "german_credit",
     "group_disparity",
     "ideal_dcg",
     "individual_disparity",
     "linear_gain",
+    "load_letor",
     "merit_of",
+    "mslr_sample",
     "ndcg",
     "position_bias",
     "ranking_exposure",
     "reciprocal_rank",
+    "save_letor",
+    "synthetic",
+    "yahoo",
+    "yahoo_like",
 ]
