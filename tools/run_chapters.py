@@ -14,6 +14,7 @@ import argparse
 import base64
 import hashlib
 import os
+import re
 import subprocess
 import sys
 import time
@@ -139,17 +140,18 @@ def run(text: Path) -> str:
 
 
 def report_failure(text: Path, error: Exception) -> None:
-    """Say which chapter and cell failed, and how."""
-    print(f"\nFAILED {text.stem}\n{error}", file=sys.stderr)
+    """Say which chapter and cell failed, and how, without the traceback's colour codes."""
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", str(error))
+    print(f"\nFAILED {text.stem}\n{plain}", file=sys.stderr)
 
 
-def main(arguments: list[str] | None = None) -> int:
+def main(arguments: list[str] | None = None, book: Path = ROOT / "book") -> int:
     parser = argparse.ArgumentParser(description="Run chapters and store their outputs.")
     parser.add_argument("names", nargs="*", help="chapters: 01, 01_ten_candidates or a path")
     parser.add_argument("--all", action="store_true", help="run every chapter")
     options = parser.parse_args(arguments)
     os.environ.update(ENVIRONMENT)
-    known = chapters()
+    known = chapters(book)
     chosen = select(options.names, known) if options.names else known
     failed = 0
     for text in chosen:
