@@ -1,0 +1,99 @@
+"""Errors that say what was wrong, where, and how to mend it."""
+
+import torch
+from torch import Tensor
+
+
+def floating(where: str, name: str, value: Tensor) -> Tensor:
+    """``value`` itself, if it is a real floating-point tensor with at least one axis."""
+    if not isinstance(value, Tensor):
+        raise TypeError(
+            f"{where}: {name} is a {type(value).__name__}; give a torch tensor, "
+            f"e.g. torch.tensor({name}, dtype=torch.float64)."
+        )
+    if not value.is_floating_point():
+        raise TypeError(
+            f"{where}: {name} has dtype {value.dtype}; "
+            f"give float32 or float64, e.g. {name}.double()."
+        )
+    if value.ndim == 0 or value.shape[-1] == 0:
+        raise ValueError(
+            f"{where}: {name} has shape {tuple(value.shape)}; "
+            "the last axis must hold at least one document."
+        )
+    return value
+
+
+def finite(where: str, name: str, value: Tensor, mask: Tensor | None = None) -> None:
+    bad = ~torch.isfinite(value)
+    if mask is not None:
+        bad = bad & mask
+    if bad.any():
+        first = tuple(torch.nonzero(bad)[0].tolist())
+        raise ValueError(
+            f"{where}: {name}{list(first)} is {value[first].item()}; it must be finite."
+        )
+
+
+def non_negative(where: str, name: str, value: Tensor, mask: Tensor | None = None) -> None:
+    finite(where, name, value, mask)
+    bad = value < 0 if mask is None else (value < 0) & mask
+    if bad.any():
+        first = tuple(torch.nonzero(bad)[0].tolist())
+        raise ValueError(
+            f"{where}: {name}{list(first)} is {value[first].item()}; it must not be negative."
+        )
+
+
+def same_shape(where: str, name: str, value: Tensor, other: str, shape: torch.Size) -> None:
+    if value.shape != shape:
+        raise ValueError(
+            f"{where}: {name} has shape {tuple(value.shape)}, {other} has {tuple(shape)}; "
+            f"give one entry of {name} per document."
+        )
+
+
+def real_documents(where: str, mask: Tensor, scores: Tensor) -> None:
+    """A mask must be boolean, fit the scores, and leave every query at least one document."""
+    if not isinstance(mask, Tensor) or mask.dtype != torch.bool:
+        kind = mask.dtype if isinstance(mask, Tensor) else type(mask).__name__
+        raise TypeError(
+            f"{where}: mask is {kind}; give a boolean tensor, True for a real document."
+        )
+    same_shape(where, "mask", mask, "scores", scores.shape)
+    empty = ~mask.any(-1)
+    if empty.any():
+        first = torch.nonzero(empty)[0].tolist()
+        raise ValueError(
+            f"{where}: mask{first} is False everywhere; a query needs at least one document. "
+            "Drop empty queries before batching."
+        )
+
+
+def permutations(where: str, rankings: Tensor, n: int, mask: Tensor | None = None) -> None:
+    """Rankings must list every document once, and padding after the real documents."""
+    if not isinstance(rankings, Tensor) or rankings.dtype != torch.int64:
+        kind = rankings.dtype if isinstance(rankings, Tensor) else type(rankings).__name__
+        raise TypeError(f"{where}: rankings is {kind}; give an int64 tensor of document indices.")
+    if rankings.ndim == 0 or rankings.shape[-1] != n:
+        raise ValueError(
+            f"{where}: rankings has shape {tuple(rankings.shape)}; the last axis must list "
+            f"the {n} documents in ranked order."
+        )
+    wrong = (rankings.sort(-1).values != torch.arange(n, device=rankings.device)).any(-1)
+    if wrong.any():
+        first = torch.nonzero(wrong)[0].tolist()
+        row = rankings[tuple(first)].tolist()
+        raise ValueError(
+            f"{where}: rankings{first} = {row} is not a permutation of 0..{n - 1}; "
+            "every document must stand at exactly one position."
+        )
+    if mask is not None:
+        real = mask.expand(rankings.shape).gather(-1, rankings)
+        misplaced = (real[..., 1:] & ~real[..., :-1]).any(-1)
+        if misplaced.any():
+            first = torch.nonzero(misplaced)[0].tolist()
+            raise ValueError(
+                f"{where}: rankings{first} places padding before a real document; "
+                "padding must come last."
+            )

@@ -1,0 +1,126 @@
+r"""How unfairly exposure is allocated (chapter 5; equations (3) and (4) of the paper).
+
+Both measures are plain functions of exposure and merit, so their policy gradient comes for free
+from whichever exposure they are given. One value per query; averaging is the caller's line.
+"""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from fairpg_lite import _check
+
+Merit = Callable[[Tensor], Tensor]
+
+#: Merit as a function of relevance. The paper's experiments use ``identity``.
+MERITS: dict[str, Merit] = {
+    "identity": lambda relevance: relevance,
+    "square": torch.square,
+    "sqrt": torch.sqrt,
+}
+
+
+def merit_of(relevance: Tensor, merit: str | Merit = "identity") -> Tensor:
+    """Merit ``(…, n)`` of documents with this relevance: "identity", "square", "sqrt" or your own.
+
+    >>> merit_of(torch.tensor([0.0, 4.0]), "sqrt")
+    tensor([0., 2.])
+    """
+    if callable(merit):
+        return merit(relevance)
+    if merit not in MERITS:
+        raise ValueError(
+            f"merit_of: merit is {merit!r}; choose one of {list(MERITS)} or a function."
+        )
+    return MERITS[merit](relevance)
+
+
+def _check_inputs(where: str, exposure: Tensor, merit: Tensor, mask: Tensor | None) -> Tensor:
+    """Checks, then the merit with padding set to zero."""
+    _check.floating(where, "exposure", exposure)
+    _check.floating(where, "merit", merit)
+    _check.same_shape(where, "merit", merit, "exposure", exposure.shape)
+    if mask is not None:
+        _check.same_shape(where, "mask", mask, "exposure", exposure.shape)
+    _check.non_negative(where, "merit", merit, mask)
+    return merit if mask is None else torch.where(mask, merit, 0.0)
+
+
+def individual_disparity(exposure: Tensor, merit: Tensor, mask: Tensor | None = None) -> Tensor:
+    r"""D_ind ``(…)``, equation (3): by how much documents of higher merit are over-exposed.
+
+    :math:`\frac{1}{|H|} \sum_{(i,j) \in H} \max(0, v_i/M_i - v_j/M_j)` over the pairs
+    :math:`H = \{(i,j): M_i \ge M_j > 0\}`, pairs (i, i) counted. Documents without merit take no
+    part; a query with none of merit has disparity 0. ``exposure`` and ``merit`` are ``(…, n)``.
+
+    >>> individual_disparity(torch.tensor([1.0, 0.5]), torch.tensor([1.0, 1.0]))
+    tensor(0.1250)
+    """
+    merit = _check_inputs("individual_disparity", exposure, merit, mask)
+    deserving = merit > 0
+    ratio = exposure / torch.where(deserving, merit, 1.0)
+    pairs = (merit.unsqueeze(-1) >= merit.unsqueeze(-2)) & deserving.unsqueeze(-2)
+    excess = (ratio.unsqueeze(-1) - ratio.unsqueeze(-2)).relu()
+    count = pairs.sum((-1, -2)).clamp(min=1)
+    return torch.where(pairs, excess, 0.0).sum((-1, -2)) / count
+
+
+def group_ratios(
+    exposure: Tensor, merit: Tensor, groups: Tensor, mask: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
+    """Mean exposure over mean merit, and mean merit, of each group: two tensors ``(…, G)``.
+
+    A group that is absent from a query or has no merit there gets merit 0 and ratio 0.
+    The group sizes cancel in mean over mean, so the ratio is one of sums.
+    """
+    labels, index = torch.unique(groups, return_inverse=True)
+    empty = exposure.new_zeros((*exposure.shape[:-1], len(labels)))
+    real = torch.ones_like(exposure) if mask is None else mask.to(exposure.dtype)
+    size = empty.scatter_add(-1, index, real)
+    total_merit = empty.scatter_add(-1, index, merit.to(exposure.dtype) * real)
+    paid = empty.scatter_add(-1, index, exposure * real)
+    ratio = torch.where(total_merit > 0, paid / torch.where(total_merit > 0, total_merit, 1.0), 0.0)
+    return ratio, total_merit / size.clamp(min=1.0)
+
+
+def group_disparity(
+    exposure: Tensor,
+    merit: Tensor,
+    groups: Tensor,
+    mask: Tensor | None = None,
+    *,
+    undefined: float = 0.0,
+) -> Tensor:
+    r"""D_group ``(…)``, equation (4): by how much the group of higher merit is over-exposed.
+
+    :math:`\max(0, v(G_i)/M_{G_i} - v(G_j)/M_{G_j})` with :math:`M_{G_i} \ge M_{G_j}`, v(G) and M_G
+    means over the group. ``groups (…, n)`` holds integer labels of any value. On a tie in merit
+    either order fits the definition and the larger value counts, as for tied pairs in D_ind;
+    renaming the groups changes nothing. More than two groups: the mean over all pairs of groups.
+    A group that is absent or has no merit forms no pair; a query without a pair is ``undefined``.
+
+    >>> v, m = torch.tensor([1.0, 0.6, 0.5]), torch.tensor([1.0, 1.0, 1.0])
+    >>> group_disparity(v, m, torch.tensor([0, 0, 1]))
+    tensor(0.3000)
+    """
+    where = "group_disparity"
+    merit = _check_inputs(where, exposure, merit, mask)
+    if not isinstance(groups, Tensor) or groups.is_floating_point():
+        kind = groups.dtype if isinstance(groups, Tensor) else type(groups).__name__
+        raise TypeError(f"{where}: groups is {kind}; give an integer tensor of group labels.")
+    if groups.shape != exposure.shape:
+        raise ValueError(
+            f"{where}: groups has shape {tuple(groups.shape)}, exposure has "
+            f"{tuple(exposure.shape)}; give one group label per document."
+        )
+    ratio, mean_merit = group_ratios(exposure, merit, groups, mask)
+    present = mean_merit > 0
+    ordered = mean_merit.unsqueeze(-1) >= mean_merit.unsqueeze(-2)
+    pairs = ordered & present.unsqueeze(-1) & present.unsqueeze(-2)
+    excess = torch.where(pairs, (ratio.unsqueeze(-1) - ratio.unsqueeze(-2)).relu(), 0.0)
+    count = present.sum(-1)
+    n_pairs = count * (count - 1) / 2
+    return torch.where(n_pairs > 0, excess.sum((-1, -2)) / n_pairs.clamp(min=1.0), undefined).to(
+        exposure.dtype
+    )

@@ -1,0 +1,279 @@
+"""Ranking metrics (chapters 2 and 6): one value per ranking, averaging is the caller's line.
+
+Of a ranking: ``rankings (S, …, n)`` lists the document at each position, ``relevance (…, n)`` is
+per document. Of an exposure ``(…, n)``: ``expected_dcg`` and ``expected_ndcg``, because the
+expectation of DCG over a policy is linear in exposure.
+
+``k`` looks at the first k positions only. ``gain`` maps relevance to worth. ``mask`` is True for
+real documents. ``undefined`` is the answer where the metric has none (a query with nothing
+relevant); pass ``float("nan")`` to find or drop such queries.
+"""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from fairpg_lite import _check
+from fairpg_lite.exposure import check_bias
+from fairpg_lite.exposure import position_bias as make_bias
+
+Gain = Callable[[Tensor], Tensor]
+
+
+def exponential_gain(relevance: Tensor) -> Tensor:
+    """u = 2**rel - 1, the paper's utility of a document."""
+    return torch.exp2(relevance) - 1.0
+
+
+def linear_gain(relevance: Tensor) -> Tensor:
+    """u = rel."""
+    return relevance
+
+
+def binary_gain(relevance: Tensor) -> Tensor:
+    """u = 1 for any relevance above zero, else 0."""
+    return (relevance > 0).to(relevance.dtype)
+
+
+def _worth(where: str, relevance: Tensor, gain: Gain, mask: Tensor | None) -> Tensor:
+    """Gain ``(…, n)`` per document, zero for padding."""
+    _check.floating(where, "relevance", relevance)
+    if mask is not None:
+        _check.same_shape(where, "mask", mask, "relevance", relevance.shape)
+        relevance = torch.where(mask, relevance, 0.0)
+    _check.finite(where, "relevance", relevance)
+    worth = gain(relevance)
+    return worth if mask is None else torch.where(mask, worth, 0.0)
+
+
+def _in_order(where: str, rankings: Tensor, worth: Tensor, k: int | None) -> Tensor:
+    """Gains by position: ``(S, …, k)``."""
+    _check.permutations(where, rankings, worth.shape[-1])
+    if rankings.shape[-worth.ndim :] != worth.shape:
+        raise ValueError(
+            f"{where}: rankings has shape {tuple(rankings.shape)}, relevance has "
+            f"{tuple(worth.shape)}; rankings may only add sample axes in front."
+        )
+    return worth.expand(rankings.shape).gather(-1, rankings[..., : _cutoff(where, k)])
+
+
+def _cutoff(where: str, k: int | None) -> int | None:
+    if k is not None and k < 1:
+        raise ValueError(f"{where}: k is {k}; look at one position at least.")
+    return k
+
+
+def _discount(where: str, n: int, bias: Tensor | None, like: Tensor) -> Tensor:
+    if bias is None:
+        return make_bias(n, dtype=like.dtype).to(like.device)
+    check_bias(where, bias, n)
+    return bias[:n].to(like)
+
+
+def dcg(
+    rankings: Tensor,
+    relevance: Tensor,
+    *,
+    k: int | None = None,
+    gain: Gain = exponential_gain,
+    position_bias: Tensor | None = None,
+    mask: Tensor | None = None,
+) -> Tensor:
+    """Discounted cumulative gain ``(S, …)``: sum over positions of gain times position bias.
+
+    >>> dcg(torch.tensor([0, 1, 2]), torch.tensor([1.0, 0.0, 1.0]))
+    tensor(1.5000)
+    """
+    placed = _in_order("dcg", rankings, _worth("dcg", relevance, gain, mask), k)
+    return (placed * _discount("dcg", placed.shape[-1], position_bias, placed)).sum(-1)
+
+
+def ideal_dcg(
+    relevance: Tensor,
+    *,
+    k: int | None = None,
+    gain: Gain = exponential_gain,
+    position_bias: Tensor | None = None,
+    mask: Tensor | None = None,
+) -> Tensor:
+    """The largest DCG ``(…)`` that any ranking reaches: best gains at the best positions."""
+    worth = _worth("ideal_dcg", relevance, gain, mask)
+    n = worth.shape[-1]
+    bias = _discount("ideal_dcg", n, position_bias, worth)
+    if k is not None:
+        bias = torch.where(torch.arange(n, device=bias.device) < k, bias, 0.0)
+    best = worth.sort(dim=-1, descending=True).values
+    return (best * bias.sort(descending=True).values).sum(-1)
+
+
+def _normalise(value: Tensor, ideal: Tensor, undefined: float) -> Tensor:
+    defined = ideal > 0
+    return torch.where(defined, value / torch.where(defined, ideal, 1.0), undefined)
+
+
+def ndcg(
+    rankings: Tensor,
+    relevance: Tensor,
+    *,
+    k: int | None = None,
+    gain: Gain = exponential_gain,
+    position_bias: Tensor | None = None,
+    mask: Tensor | None = None,
+    undefined: float = 1.0,
+) -> Tensor:
+    """DCG over the best DCG ``(S, …)``. Nothing relevant: every ranking is best, so 1 by default.
+
+    >>> round(ndcg(torch.tensor([1, 0]), torch.tensor([1.0, 0.0])).item(), 4)
+    0.6309
+    """
+    value = dcg(rankings, relevance, k=k, gain=gain, position_bias=position_bias, mask=mask)
+    ideal = ideal_dcg(relevance, k=k, gain=gain, position_bias=position_bias, mask=mask)
+    return _normalise(value, ideal, undefined)
+
+
+def expected_dcg(
+    exposure: Tensor,
+    relevance: Tensor,
+    *,
+    gain: Gain = exponential_gain,
+    mask: Tensor | None = None,
+) -> Tensor:
+    r"""E[DCG] ``(…)`` of a policy with this ``exposure (…, n)``: :math:`\sum_i u_i v_\pi(d_i)`.
+
+    The discount is the position bias that the exposure was made with.
+    """
+    worth = _worth("expected_dcg", relevance, gain, mask)
+    _check.same_shape("expected_dcg", "exposure", exposure, "relevance", relevance.shape)
+    return (worth * exposure).sum(-1)
+
+
+def expected_ndcg(
+    exposure: Tensor,
+    relevance: Tensor,
+    *,
+    gain: Gain = exponential_gain,
+    position_bias: Tensor | None = None,
+    mask: Tensor | None = None,
+    undefined: float = 1.0,
+) -> Tensor:
+    """E[NDCG] ``(…)`` of a policy; ``position_bias`` must be the one the exposure was made with.
+
+    For NDCG@k pass ``position_bias(n, k=k)`` here and to ``PlackettLuce.exposure``.
+
+    >>> expected_ndcg(torch.tensor([1.0, 0.6309]), torch.tensor([1.0, 0.0]))
+    tensor(1.)
+    """
+    value = expected_dcg(exposure, relevance, gain=gain, mask=mask)
+    ideal = ideal_dcg(relevance, gain=gain, position_bias=position_bias, mask=mask)
+    return _normalise(value, ideal, undefined)
+
+
+def err(
+    rankings: Tensor,
+    relevance: Tensor,
+    *,
+    max_grade: float = 4.0,
+    k: int | None = None,
+    gain: Gain = exponential_gain,
+    mask: Tensor | None = None,
+    undefined: float = 0.0,
+) -> Tensor:
+    """Expected reciprocal rank ``(S, …)`` of a user who goes down the list until satisfied.
+
+    A document of grade g satisfies with probability gain(g) / 2**max_grade (Chapelle et al. 2009);
+    ``max_grade`` is the scale's top grade, 4 on Yahoo and MSLR.
+    Nothing relevant: nobody is satisfied, 0 by default.
+
+    >>> err(torch.tensor([0, 1]), torch.tensor([1.0, 1.0]), max_grade=1)
+    tensor(0.6250)
+    """
+    satisfied = _worth("err", relevance, gain, mask) / 2.0**max_grade
+    if (satisfied >= 1.0).any() or (satisfied < 0.0).any():
+        worst = relevance.max().item() if (satisfied >= 1.0).any() else relevance.min().item()
+        raise ValueError(
+            f"err: relevance {worst} is outside 0..max_grade={max_grade}; "
+            "pass the scale's top grade as max_grade."
+        )
+    placed = _in_order("err", rankings, satisfied, k)
+    going_on = torch.nn.functional.pad((1.0 - placed)[..., :-1].cumprod(-1), (1, 0), value=1.0)
+    rank = torch.arange(1, placed.shape[-1] + 1, dtype=placed.dtype, device=placed.device)
+    value = (placed * going_on / rank).sum(-1)
+    return torch.where(satisfied.any(-1), value, undefined)
+
+
+def average_rank(
+    rankings: Tensor,
+    relevance: Tensor,
+    *,
+    k: int | None = None,
+    gain: Gain = linear_gain,
+    mask: Tensor | None = None,
+    undefined: float = float("nan"),
+) -> Tensor:
+    """Mean position ``(S, …)`` of the relevant documents, weighted by ``gain``; lower is better.
+
+    Positions beyond ``k`` count as k + 1.
+
+    >>> average_rank(torch.tensor([2, 0, 1]), torch.tensor([1.0, 0.0, 1.0]))
+    tensor(1.5000)
+    """
+    worth = _worth("average_rank", relevance, gain, mask)
+    placed = _in_order("average_rank", rankings, worth, None)
+    rank = torch.arange(1, placed.shape[-1] + 1, dtype=placed.dtype, device=placed.device)
+    if _cutoff("average_rank", k) is not None:
+        rank = rank.clamp(max=k + 1)  # type: ignore[operator]
+    return _normalise((placed * rank).sum(-1), worth.sum(-1), undefined)
+
+
+def average_precision(
+    rankings: Tensor,
+    relevance: Tensor,
+    *,
+    k: int | None = None,
+    gain: Gain = binary_gain,
+    mask: Tensor | None = None,
+    undefined: float = 0.0,
+) -> Tensor:
+    """Mean over the relevant documents ``(S, …)`` of the precision at their position.
+
+    ``gain`` must say 0 or 1. With ``k`` the mean is over min(k, number of relevant documents).
+
+    >>> average_precision(torch.tensor([0, 1, 2]), torch.tensor([1.0, 0.0, 1.0]))
+    tensor(0.8333)
+    """
+    worth = _binary("average_precision", relevance, gain, mask)
+    placed = _in_order("average_precision", rankings, worth, k)
+    rank = torch.arange(1, placed.shape[-1] + 1, dtype=placed.dtype, device=placed.device)
+    total = worth.sum(-1) if k is None else worth.sum(-1).clamp(max=k)
+    return _normalise((placed * placed.cumsum(-1) / rank).sum(-1), total, undefined)
+
+
+def reciprocal_rank(
+    rankings: Tensor,
+    relevance: Tensor,
+    *,
+    k: int | None = None,
+    gain: Gain = binary_gain,
+    mask: Tensor | None = None,
+    undefined: float = 0.0,
+) -> Tensor:
+    """One over the position ``(S, …)`` of the first relevant document; 0 if it lies beyond ``k``.
+
+    >>> reciprocal_rank(torch.tensor([1, 0]), torch.tensor([1.0, 0.0]))
+    tensor(0.5000)
+    """
+    worth = _binary("reciprocal_rank", relevance, gain, mask)
+    placed = _in_order("reciprocal_rank", rankings, worth, k)
+    rank = torch.arange(1, placed.shape[-1] + 1, dtype=placed.dtype, device=placed.device)
+    value = (placed / rank).amax(-1)
+    return torch.where(worth.any(-1), value, undefined)
+
+
+def _binary(where: str, relevance: Tensor, gain: Gain, mask: Tensor | None) -> Tensor:
+    worth = _worth(where, relevance, gain, mask)
+    if not ((worth == 0) | (worth == 1)).all():
+        raise ValueError(
+            f"{where}: gain must map relevance to 0 or 1, e.g. lambda r: (r >= 2) * 1.0."
+        )
+    return worth

@@ -1,0 +1,186 @@
+r"""Plackett-Luce ranking policies (chapter 3; equation (5) of the paper).
+
+:math:`\pi(r) = \prod_i \exp(s_{r(i)}) / \sum_{k \ge i} \exp(s_{r(k)})`: the next document is drawn
+from a softmax over those that are left.
+"""
+
+import math
+
+import torch
+from torch import Tensor
+
+from fairpg_lite import _check
+from fairpg_lite.exposure import (
+    TOLERANCE,
+    check_bias,
+    exact_exposure,
+    exact_position_probs,
+    position_bias,
+    ranking_exposure,
+)
+
+
+class PlackettLuce:
+    """A distribution over rankings of n documents, in the manner of ``torch.distributions``.
+
+    ``scores (…, n)`` is a score per document, higher is better; leading axes are queries.
+    ``mask (…, n)`` is True for a real document. Padding ranks last and changes nothing else.
+    ``validate_args=False`` skips the checks of scores and rankings, for inner loops.
+
+    >>> policy = PlackettLuce(torch.tensor([2.0, 1.0, 0.0]))
+    >>> policy.mode
+    tensor([0, 1, 2])
+    >>> policy.exposure()
+    tensor([0.8695, 0.6892, 0.5723])
+    """
+
+    def __init__(self, scores: Tensor, mask: Tensor | None = None, validate_args: bool = True):
+        if validate_args:
+            _check.floating("PlackettLuce", "scores", scores)
+            if mask is not None:
+                _check.real_documents("PlackettLuce", mask, scores)
+            _check.finite("PlackettLuce", "scores", scores, mask)
+        self.scores = scores
+        self.mask = mask
+        self.validate_args = validate_args
+
+    @property
+    def batch_shape(self) -> torch.Size:
+        """Shape of the leading axes: the queries."""
+        return self.scores.shape[:-1]
+
+    @property
+    def event_shape(self) -> torch.Size:
+        """``(n,)``: one outcome is a ranking of n documents."""
+        return self.scores.shape[-1:]
+
+    def __repr__(self) -> str:
+        return f"PlackettLuce(batch_shape={tuple(self.batch_shape)}, n={self.scores.shape[-1]})"
+
+    def _masked(self, fill: float) -> Tensor:
+        return self.scores if self.mask is None else self.scores.masked_fill(~self.mask, fill)
+
+    @torch.no_grad()
+    def sample(
+        self, sample_shape: tuple[int, ...] = (), generator: torch.Generator | None = None
+    ) -> Tensor:
+        """Rankings ``(*sample_shape, …, n)``: the document at each position (chapter 3).
+
+        Scores plus Gumbel noise, sorted: the same distribution as drawing from the top, document
+        by document, in one sort and without a probability that could underflow. The keys are
+        float64 so that noise added to a score of 1e4 keeps its digits.
+        """
+        keys = torch.empty(
+            (*sample_shape, *self.scores.shape), dtype=torch.float64, device=self.scores.device
+        )
+        keys.exponential_(generator=generator).log_().neg_().add_(self._masked(-math.inf))
+        return keys.argsort(dim=-1, descending=True, stable=True)
+
+    @property
+    def mode(self) -> Tensor:
+        """The most probable ranking ``(…, n)``: documents by score, ties by index."""
+        return self._masked(-math.inf).argsort(dim=-1, descending=True, stable=True)
+
+    def log_prob(self, rankings: Tensor) -> Tensor:
+        """Log-probability ``(…)`` of rankings ``(…, n)``, extra sample axes first."""
+        if self.validate_args:
+            _check.permutations("log_prob", rankings, self.scores.shape[-1], self.mask)
+        # Far below every score but finite: -inf - (-inf) would be nan.
+        scores = self._masked(torch.finfo(self.scores.dtype).min / 4)
+        placed = scores.expand(rankings.shape).gather(-1, rankings)
+        remaining = placed.flip(-1).logcumsumexp(-1).flip(-1)
+        steps = placed - remaining
+        if self.mask is not None:
+            steps = torch.where(self.mask.expand(rankings.shape).gather(-1, rankings), steps, 0.0)
+        return steps.sum(-1)
+
+    def entropy(self) -> Tensor:
+        """Entropy ``(…)`` of Softmax(scores), the paper's regulariser; not that of the ranking."""
+        log_p = self._masked(-math.inf).log_softmax(-1)
+        if self.mask is not None:
+            # Before the product: its gradient would be 0 * inf at padding.
+            log_p = torch.where(self.mask, log_p, 0.0)
+        return -(log_p.exp() * log_p).sum(-1)
+
+    def expect(self, values: Tensor, rankings: Tensor, baseline: str | None = "mean") -> Tensor:
+        r"""Mean of ``values (S, …)`` or ``(S, …, n)`` over sampled ``rankings (S, …, n)``.
+
+        Going backward it is the score-function estimator (chapter 6),
+        :math:`\frac1S \sum_s (\mathrm{value}_s - b)\, \nabla \log \pi(r_s)`, with b the mean of the
+        values (``"mean"``, the paper; shrinks the gradient by (S-1)/S), the mean of the *other*
+        values (``"loo"``, unbiased) or zero (None, unbiased and noisy).
+        """
+        log_prob = self.log_prob(rankings)
+        samples = rankings.shape[0]
+        if values.shape not in (log_prob.shape, rankings.shape):
+            raise ValueError(
+                f"expect: values has shape {tuple(values.shape)}; give one value per ranking, "
+                f"{tuple(log_prob.shape)}, or one per document, {tuple(rankings.shape)}."
+            )
+        if baseline is not None and samples < 2:
+            raise ValueError(
+                f"expect: {samples} sample(s) with baseline={baseline!r}; a baseline needs at "
+                "least two samples. Draw more, or pass baseline=None."
+            )
+        mean = values.mean(0)
+        if baseline == "mean":
+            advantage = values - mean
+        elif baseline == "loo":
+            advantage = (values - mean) * (samples / (samples - 1))
+        elif baseline is None:
+            advantage = values
+        else:
+            raise ValueError(f"expect: baseline is {baseline!r}; choose 'mean', 'loo' or None.")
+        # Worth zero, but its gradient is that of log pi.
+        lever = log_prob - log_prob.detach()
+        if values.ndim == rankings.ndim:
+            lever = lever.unsqueeze(-1)
+        return mean + (advantage.detach() * lever).mean(0)
+
+    def position_probs(self, tolerance: float = TOLERANCE) -> Tensor:
+        """Exact probabilities ``(…, n, n)``: row = document, column = position (chapter 4).
+
+        Padding has rows of zeros, and so have the positions behind the last real document.
+        """
+        probs = exact_position_probs(self.scores, self.mask, tolerance)
+        if self.mask is None:
+            return probs
+        count = self.mask.sum(-1, keepdim=True)
+        taken = torch.arange(probs.shape[-1], device=probs.device) < count
+        return torch.where(self.mask.unsqueeze(-1) & taken.unsqueeze(-2), probs, 0.0)
+
+    def exposure(
+        self,
+        position_bias: Tensor | None = None,
+        method: str = "exact",
+        *,
+        samples: int = 10,
+        generator: torch.Generator | None = None,
+        rankings: Tensor | None = None,
+        baseline: str | None = "mean",
+        tolerance: float = TOLERANCE,
+    ) -> Tensor:
+        """Expected position bias ``(…, n)`` of each document, with a gradient (chapter 4).
+
+        ``method="exact"`` integrates the race, to about ``tolerance``. ``method="sample"`` averages
+        over ``samples`` rankings (or the given ``rankings``) and differentiates as ``expect`` does:
+        put through any function of exposure, that is the paper's estimator. The default bias is
+        1/log2(1+j).
+        """
+        n = self.scores.shape[-1]
+        if position_bias is not None:
+            check_bias("exposure", position_bias, n)
+        if method == "exact":
+            return exact_exposure(self.scores, position_bias, self.mask, tolerance)
+        if method != "sample":
+            raise ValueError(f"exposure: method is {method!r}; choose 'exact' or 'sample'.")
+        if rankings is None:
+            rankings = self.sample((samples,), generator=generator)
+        bias = log2_bias(n, self.scores) if position_bias is None else position_bias
+        paid = ranking_exposure(rankings, bias.to(self.scores), self.mask)
+        return self.expect(paid, rankings, baseline)
+
+
+def log2_bias(n: int, like: Tensor) -> Tensor:
+    """The paper's position bias in the number format and on the device of ``like``."""
+    return position_bias(n, dtype=like.dtype).to(like.device)

@@ -1,0 +1,56 @@
+"""Scoring models h(x): features ``(…, n, d)`` to scores ``(…, n)``. Any ``nn.Module`` will do."""
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+
+class LinearScorer(nn.Module):
+    """One weight per feature, started uniformly in ±``init`` (the paper: ±0.001; chapter 9).
+
+    There is no bias term by default: a Plackett-Luce policy ignores a shift of all scores.
+    """
+
+    def __init__(
+        self,
+        n_features: int,
+        *,
+        bias: bool = False,
+        init: float = 1e-3,
+        generator: torch.Generator | None = None,
+        dtype: torch.dtype | None = None,
+    ):
+        super().__init__()
+        self.linear = nn.Linear(n_features, 1, bias=bias, dtype=dtype)
+        _uniform(self, init, generator)
+
+    def forward(self, features: Tensor) -> Tensor:
+        return self.linear(features).squeeze(-1)
+
+
+class MLPScorer(nn.Module):
+    """One hidden ReLU layer (the paper: 32 units, all weights in ±1/sqrt(32); chapter 10)."""
+
+    def __init__(
+        self,
+        n_features: int,
+        hidden: int = 32,
+        *,
+        init: float | None = None,
+        generator: torch.Generator | None = None,
+        dtype: torch.dtype | None = None,
+    ):
+        super().__init__()
+        self.hidden = nn.Linear(n_features, hidden, dtype=dtype)
+        self.output = nn.Linear(hidden, 1, dtype=dtype)
+        _uniform(self, 1.0 / math.sqrt(hidden) if init is None else init, generator)
+
+    def forward(self, features: Tensor) -> Tensor:
+        return self.output(torch.relu(self.hidden(features))).squeeze(-1)
+
+
+@torch.no_grad()
+def _uniform(module: nn.Module, reach: float, generator: torch.Generator | None) -> None:
+    for parameter in module.parameters():
+        parameter.uniform_(-reach, reach, generator=generator)

@@ -1,0 +1,68 @@
+"""Bad input gets an error that names the argument and its shape or value."""
+
+import pytest
+import torch
+
+import fairpg_lite as fl
+from fairpg_lite import PlackettLuce
+
+OK = torch.tensor([0.1, 0.2, 0.3])
+NAN, INF = float("nan"), float("inf")
+
+
+def policy():
+    return PlackettLuce(OK)
+
+
+CASES = {
+    "nan score": (lambda: PlackettLuce(torch.tensor([0.0, NAN])), ValueError, r"scores\[1\] is nan"),
+    "inf score": (lambda: PlackettLuce(torch.tensor([[INF, 0.0]])), ValueError, r"scores\[0, 0\] is inf"),
+    "list": (lambda: PlackettLuce([0.1, 0.2]), TypeError, "scores is a list"),
+    "integers": (lambda: PlackettLuce(torch.tensor([1, 2])), TypeError, "torch.int64.*double"),
+    "no axis": (lambda: PlackettLuce(torch.tensor(1.0)), ValueError, r"shape \(\)"),
+    "no document": (lambda: PlackettLuce(torch.zeros(2, 0)), ValueError, r"shape \(2, 0\)"),
+    "float mask": (lambda: PlackettLuce(OK, torch.ones(3)), TypeError, "mask is torch.float32"),
+    "mask shape": (lambda: PlackettLuce(OK, torch.ones(2, dtype=bool)), ValueError, r"mask has shape \(2,\)"),
+    "all masked": (lambda: PlackettLuce(torch.zeros(2, 3), torch.tensor([[True] * 3, [False] * 3])), ValueError, r"mask\[1\] is False everywhere"),
+    "not a permutation": (lambda: policy().log_prob(torch.tensor([0, 0, 2])), ValueError, r"\[0, 0, 2\] is not a permutation"),
+    "ranking dtype": (lambda: policy().log_prob(torch.tensor([0.0, 1.0, 2.0])), TypeError, "rankings is torch.float32"),
+    "ranking length": (lambda: policy().log_prob(torch.tensor([0, 1])), ValueError, r"shape \(2,\)"),
+    "padding first": (lambda: PlackettLuce(OK, torch.tensor([True, False, True])).log_prob(torch.tensor([1, 0, 2])), ValueError, "padding before a real document"),
+    "values shape": (lambda: policy().expect(torch.zeros(5), policy().sample((4,))), ValueError, r"values has shape \(5,\)"),
+    "baseline name": (lambda: policy().expect(torch.zeros(4), policy().sample((4,)), "median"), ValueError, "'median'"),
+    "one sample": (lambda: policy().exposure(method="sample", samples=1), ValueError, r"1 sample\(s\).*baseline=None"),
+    "method name": (lambda: policy().exposure(method="guess"), ValueError, "'guess'"),
+    "bias length": (lambda: policy().exposure(torch.ones(2)), ValueError, r"position_bias has shape \(2,\)"),
+    "negative bias": (lambda: policy().exposure(torch.tensor([1.0, -1.0, 0.0])), ValueError, r"position_bias\[1\] is -1"),
+    "tolerance": (lambda: policy().exposure(tolerance=0.0), ValueError, "tolerance is 0.0"),
+    "bias kind": (lambda: fl.position_bias(3, "cubic"), ValueError, "'cubic'"),
+    "bias n": (lambda: fl.position_bias(0), ValueError, "n is 0"),
+    "bias k": (lambda: fl.position_bias(3, k=0), ValueError, "k is 0"),
+    "bias decay": (lambda: fl.position_bias(3, "geometric", decay=2.0), ValueError, "decay is 2.0"),
+    "negative merit": (lambda: fl.individual_disparity(OK, torch.tensor([1.0, -2.0, 0.0])), ValueError, r"merit\[1\] is -2"),
+    "nan merit": (lambda: fl.group_disparity(OK, torch.tensor([1.0, NAN, 0.0]), torch.tensor([0, 1, 1])), ValueError, r"merit\[1\] is nan"),
+    "merit shape": (lambda: fl.individual_disparity(OK, torch.ones(2)), ValueError, r"merit has shape \(2,\), exposure has \(3,\)"),
+    "groups shape": (lambda: fl.group_disparity(OK, OK, torch.tensor([0, 1])), ValueError, r"groups has shape \(2,\), exposure has \(3,\)"),
+    "groups dtype": (lambda: fl.group_disparity(OK, OK, torch.ones(3)), TypeError, "groups is torch.float32"),
+    "merit name": (lambda: fl.merit_of(OK, "cube"), ValueError, "'cube'"),
+    "relevance dtype": (lambda: fl.ndcg(torch.tensor([0, 1]), torch.tensor([1, 0])), TypeError, "relevance has dtype torch.int64"),
+    "nan relevance": (lambda: fl.dcg(torch.tensor([0, 1]), torch.tensor([NAN, 0.0])), ValueError, r"relevance\[0\] is nan"),
+    "metric ranking": (lambda: fl.ndcg(torch.tensor([0, 0]), torch.tensor([1.0, 0.0])), ValueError, "not a permutation"),
+    "metric shapes": (lambda: fl.ndcg(torch.tensor([0, 1]), torch.ones(3, 2)), ValueError, "only add sample axes"),
+    "top grade": (lambda: fl.err(torch.tensor([0, 1]), torch.tensor([5.0, 0.0])), ValueError, "relevance 5.0.*max_grade=4"),
+    "k": (lambda: fl.ndcg(torch.tensor([0, 1]), torch.tensor([1.0, 0.0]), k=0), ValueError, "k is 0"),
+    "graded precision": (lambda: fl.average_precision(torch.tensor([0, 1]), torch.tensor([2.0, 0.0]), gain=fl.linear_gain), ValueError, "0 or 1"),
+    "exposure shape": (lambda: fl.expected_dcg(torch.ones(2), OK), ValueError, r"exposure has shape \(2,\)"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_error_names_the_input(name):
+    call, kind, message = CASES[name]
+    with pytest.raises(kind, match=message):
+        call()
+
+
+def test_checks_can_be_left_out_of_inner_loops():
+    fast = PlackettLuce(OK, validate_args=False)
+    assert fast.log_prob(torch.tensor([0, 1, 2])) == policy().log_prob(torch.tensor([0, 1, 2]))
