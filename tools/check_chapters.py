@@ -22,7 +22,7 @@ from jupytext.compare import NotebookDifference, compare_notebooks  # noqa: E402
 
 from tools.run_chapters import chapters  # noqa: E402
 
-COLUMNS = 70  # what a page shows without scrolling, inside a folded solution too
+COLUMNS = 68  # what a page shows without scrolling, inside a folded solution too
 EXERCISES = 3
 LARGEST = 1_500_000  # bytes
 EXERCISE = re.compile(r"^(?:```|:::)+\{exercise(?:-start)?\}.*?^:label:\s*(\S+)", re.M | re.S)
