@@ -156,16 +156,19 @@ def expected_ndcg(
     position_bias: Tensor | None = None,
     mask: Tensor | None = None,
     undefined: float = 1.0,
+    ideal: Tensor | None = None,
 ) -> Tensor:
     """E[NDCG] ``(…)`` of a policy; ``position_bias`` must be the one the exposure was made with.
 
-    For NDCG@k pass ``position_bias(n, k=k)`` here and to ``PlackettLuce.exposure``.
+    For NDCG@k pass ``position_bias(n, k=k)`` here and to ``PlackettLuce.exposure``. ``ideal (…)``
+    is the best DCG where it is known already.
 
     >>> expected_ndcg(torch.tensor([1.0, 0.6309]), torch.tensor([1.0, 0.0]))
     tensor(1.)
     """
     value = expected_dcg(exposure, relevance, gain=gain, mask=mask)
-    ideal = ideal_dcg(relevance, gain=gain, position_bias=position_bias, mask=mask)
+    if ideal is None:
+        ideal = ideal_dcg(relevance, gain=gain, position_bias=position_bias, mask=mask)
     return _normalise(value, ideal, undefined)
 
 
