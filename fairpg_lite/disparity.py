@@ -63,7 +63,7 @@ def individual_disparity(exposure: Tensor, merit: Tensor, mask: Tensor | None = 
     pairs = (merit.unsqueeze(-1) >= merit.unsqueeze(-2)) & deserving.unsqueeze(-2)
     excess = (ratio.unsqueeze(-1) - ratio.unsqueeze(-2)).relu()
     count = pairs.sum((-1, -2)).clamp(min=1)
-    return torch.where(pairs, excess, 0.0).sum((-1, -2)) / count
+    return (excess * pairs).sum((-1, -2)) / count
 
 
 def group_ratios(

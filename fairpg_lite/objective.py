@@ -40,9 +40,9 @@ def batch_terms(
     batch: Batch,
     config: TrainConfig,
     generator: torch.Generator | None,
-    ideal: Tensor | None = None,
+    worth: "Worth | None" = None,
 ) -> Terms:
-    """The terms for ``scores (B, n)`` of a batch; ``ideal (B,)`` is as in ``expected_ndcg``."""
+    """The terms for ``scores (B, n)`` of a batch; ``worth`` saves working out NDCG's weights."""
     mask = None if bool(batch.mask.all()) else batch.mask
     policy = PlackettLuce(scores, mask, validate_args=False)
     rankings = policy.sample((config.samples,), generator) if config.draws else None
@@ -54,7 +54,7 @@ def batch_terms(
         tolerance=config.tolerance,
     )
     return Terms(
-        _utility(policy, exposure, rankings, batch, config, ideal),
+        _utility(policy, exposure, rankings, batch, config, worth),
         batch_disparity(exposure, batch, mask, config),
         policy.entropy() if config.entropy > 0 else torch.zeros_like(scores[..., 0]),
         scores,
@@ -67,17 +67,16 @@ def _utility(
     rankings: Tensor | None,
     batch: Batch,
     config: TrainConfig,
-    ideal: Tensor | None,
+    worth: "Worth | None",
 ) -> Tensor:
+    if worth is not None:
+        weight, constant = worth.of(batch)
+        return (weight * exposure).sum(-1) + constant
     if config.utility == "dcg":
         return metrics.expected_dcg(exposure, batch.relevance, mask=policy.mask)
     if config.utility == "ndcg":
         return metrics.expected_ndcg(
-            exposure,
-            batch.relevance,
-            position_bias=config.position_bias,
-            mask=policy.mask,
-            ideal=ideal,
+            exposure, batch.relevance, position_bias=config.position_bias, mask=policy.mask
         )
     assert rankings is not None
     values = ranking_utility(rankings, batch.relevance, policy.mask, config)
@@ -95,14 +94,33 @@ def ranking_utility(
     return getattr(metrics, config.utility)(rankings, relevance, mask=mask)
 
 
-def ideal_of_queries(dataset: RankingDataset, config: TrainConfig, dtype: torch.dtype) -> Tensor:
-    """The best DCG of every query ``(Q,)``: it does not change while the model learns."""
-    best = torch.zeros(len(dataset), dtype=dtype, device=dataset.relevance.device)
-    for batch in dataset.replace(features=dataset.features[:, :0]).batches(256, dtype=dtype):
-        best[batch.queries] = metrics.ideal_dcg(
-            batch.relevance, position_bias=config.position_bias, mask=batch.mask
-        )
-    return best
+class Worth:
+    """NDCG's weights for all documents ``(N,)`` and constants ``(Q,)`` of a dataset."""
+
+    def __init__(self, dataset: RankingDataset, config: TrainConfig, dtype: torch.dtype):
+        self.starts = dataset.offsets[:-1]
+        self.weight = torch.zeros(dataset.n_documents, dtype=dtype, device=self.starts.device)
+        self.constant = torch.zeros(len(dataset), dtype=dtype, device=self.starts.device)
+        for batch in dataset.replace(features=dataset.features[:, :0]).batches(256, dtype=dtype):
+            weight, constant = metrics.ndcg_worth(
+                batch.relevance, position_bias=config.position_bias, mask=batch.mask
+            )
+            self.weight[self._rows(batch)[batch.mask]] = weight[batch.mask]
+            self.constant[batch.queries] = constant
+
+    def _rows(self, batch: Batch) -> Tensor:
+        """Row of each document of a batch ``(B, n)``; padding points beyond its query."""
+        place = torch.arange(batch.mask.shape[-1], device=self.starts.device)
+        return self.starts[batch.queries].unsqueeze(-1) + place
+
+    def of(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """Weights ``(B, n)``, zero for padding, and constants ``(B,)`` of a batch."""
+        constant = self.constant[batch.queries]
+        if len(batch.queries) == 1:
+            start = int(self.starts[batch.queries])
+            return self.weight[start : start + batch.mask.shape[-1]].unsqueeze(0), constant
+        rows = self._rows(batch).clamp(max=len(self.weight) - 1)
+        return self.weight[rows] * batch.mask, constant
 
 
 def batch_disparity(

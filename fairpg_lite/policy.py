@@ -15,7 +15,7 @@ from fairpg_lite.exposure import (
     check_bias,
     exact_exposure,
     exact_position_probs,
-    position_bias,
+    log2_bias,
     ranking_exposure,
 )
 from fairpg_lite.likelihood import LogProb, ScoreFunction
@@ -168,11 +168,8 @@ class PlackettLuce:
             raise ValueError(f"exposure: method is {method!r}; choose 'exact' or 'sample'.")
         if rankings is None:
             rankings = self.sample((samples,), generator=generator)
-        bias = log2_bias(n, self.scores) if position_bias is None else position_bias
-        paid = ranking_exposure(rankings, bias.to(self.scores), self.mask)
+        bias = log2_bias(n, self.scores.dtype, self.scores.device)
+        if position_bias is not None:
+            bias = position_bias.to(self.scores)
+        paid = ranking_exposure(rankings, bias, self.mask)
         return self.expect(paid, rankings, baseline)
-
-
-def log2_bias(n: int, like: Tensor) -> Tensor:
-    """The paper's position bias in the number format and on the device of ``like``."""
-    return position_bias(n, dtype=like.dtype).to(like.device)

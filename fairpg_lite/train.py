@@ -16,7 +16,7 @@ from fairpg_lite.config import TrainConfig
 from fairpg_lite.data import RankingDataset
 from fairpg_lite.data.batches import Batch
 from fairpg_lite.history import History
-from fairpg_lite.objective import batch_terms, ideal_of_queries
+from fairpg_lite.objective import Worth, batch_terms
 
 
 def fit(
@@ -92,9 +92,7 @@ class _Run:
         # Two streams, so that changing the number of samples leaves the order of queries alone.
         self.order = torch.Generator().manual_seed(2 * config.seed)
         self.draws = torch.Generator(config.device).manual_seed(2 * config.seed + 1)
-        self.ideal = (
-            ideal_of_queries(self.dataset, config, self.dtype) if config.utility == "ndcg" else None
-        )
+        self.worth = Worth(self.dataset, config, self.dtype) if config.utility == "ndcg" else None
         self.history = History(config=config.to_dict())
         self.best: tuple[float, int, dict[str, Tensor]] | None = None
 
@@ -117,31 +115,30 @@ class _Run:
         )
         with _check.trusted():
             rows = [self.update(batch, gamma) for batch in batches]
-        sums = torch.stack(rows).double().sum(0)
-        queries, updates = len(self.dataset), len(batches)
-        means = (sums / sums.new_tensor([queries, queries, queries, updates])).tolist()
+        columns = [torch.cat([x.reshape(-1) for x in column]) for column in zip(*rows, strict=True)]
         names = ("utility", "disparity", "entropy", "gradient_norm")
+        means = [float(column.double().mean()) for column in columns]
         row = dict(zip(names, means, strict=True))
         self.history.append({**row, "seconds": time.perf_counter() - start})
         if self.valid is not None:
             self.validate(self.valid)
 
-    def update(self, batch: Batch, gamma: float) -> Tensor:
+    def update(self, batch: Batch, gamma: float) -> tuple[Tensor, ...]:
         """One step of Algorithm 1: draw, estimate the gradient, move.
 
-        Returns utility, disparity and entropy summed over the queries, and the gradient's norm.
+        Returns utility, disparity and entropy of each query ``(B,)``, and the gradient's norm.
         """
         self.optimizer.zero_grad(set_to_none=True)
-        ideal = None if self.ideal is None else self.ideal[batch.queries]
-        terms = batch_terms(self.scorer(batch.features), batch, self.config, self.draws, ideal)
+        scores = self.scorer(batch.features)
+        terms = batch_terms(scores, batch, self.config, self.draws, self.worth)
         objective = terms.total(self.config.lam, gamma)
-        (-objective.mean()).backward()
+        # The gradient of minus the mean over the batch.
+        objective.backward(torch.full_like(objective, -1.0 / len(objective)))
         norm = _gradient_norm(self.scorer)
-        if not math.isfinite(float(norm + objective.detach().sum())):
+        if not math.isfinite(float(norm)) or not math.isfinite(float(objective.detach().sum())):
             raise FloatingPointError(_blame(terms.scores, objective, batch, len(self.history) + 1))
         self.optimizer.step()
-        parts = (terms.utility.sum(), terms.disparity.sum(), terms.entropy.sum(), norm)
-        return torch.stack([part.detach() for part in parts])
+        return terms.utility.detach(), terms.disparity.detach(), terms.entropy, norm
 
     def validate(self, valid: RankingDataset) -> None:
         from fairpg_lite.evaluate import objective_on
