@@ -138,7 +138,8 @@ class _Run:
         if not math.isfinite(float(norm)) or not math.isfinite(float(objective.detach().sum())):
             raise FloatingPointError(_blame(terms.scores, objective, batch, len(self.history) + 1))
         self.optimizer.step()
-        return terms.utility.detach(), terms.disparity.detach(), terms.entropy, norm
+        shown = (terms.utility, terms.disparity, terms.entropy, norm)
+        return tuple(part.detach() for part in shown)
 
     def validate(self, valid: RankingDataset) -> None:
         from fairpg_lite.evaluate import objective_on
