@@ -119,17 +119,17 @@ def test_progress_is_shown_on_stderr_only(tmp_path, capsys):
     ],
 )
 def test_a_fault_names_file_line_and_text(tmp_path, line, reason, text):
-    file = write(tmp_path, b"1 qid:1 1:2\n# comment\n" + line + b"\n1 qid:1 1:2\n")
-    for block in (letor.BLOCK_BYTES, 16):
+    file = write(tmp_path, b"1 qid:1 1:2\n" * 9 + b"# comment\n" + line + b"\n1 qid:1 1:2\n")
+    for block in (letor.BLOCK_BYTES, 16, 40):  # all lines in one block, one in each, some in each
         with (
             mock.patch.object(letor, "BLOCK_BYTES", block),
             pytest.raises(LetorError, match=re.escape(reason)) as caught,
         ):
             load_letor(file)
-        assert (caught.value.path, caught.value.line, caught.value.text) == (str(file), 3, text)
-        assert f"{file}, line 3" in str(caught.value)
+        assert (caught.value.path, caught.value.line, caught.value.text) == (str(file), 11, text)
+        assert f"{file}, line 11" in str(caught.value)
         again = pickle.loads(pickle.dumps(caught.value))
-        assert (str(again), again.line) == (str(caught.value), 3)
+        assert (str(again), again.line) == (str(caught.value), 11)
 
 
 def test_float64_accepts_what_float32_cannot_hold(tmp_path):
@@ -333,6 +333,18 @@ def test_round_trip_is_exact(scratch, values, grades, single):
     assert torch.equal(again.relevance, ds.relevance)
     assert torch.equal(again.offsets, ds.offsets)
     assert torch.equal(again.query_ids, ds.query_ids)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_round_trip_keeps_the_last_bit(tmp_path, dtype):
+    g = torch.Generator().manual_seed(0)
+    features = torch.randn(500, 8, generator=g, dtype=dtype) * 10.0 ** torch.arange(-8, 8, 2)
+    features = features.to(dtype)
+    relevance = torch.rand(500, generator=g, dtype=dtype)
+    save_letor(RankingDataset(features, relevance, [0, 200, 500]), tmp_path / "x.txt")
+    again = load_letor(tmp_path / "x.txt", dtype=dtype, n_features=8)
+    assert torch.equal(again.features, features)
+    assert torch.equal(again.relevance, relevance)
 
 
 @pytest.mark.parametrize("suffix", ["", ".gz", ".bz2", ".xz"])
