@@ -11,6 +11,8 @@ import io
 from contextlib import AbstractContextManager
 from typing import Any
 
+from fairpg_lite._extras import require
+
 __all__ = ["PALETTE", "palette_png", "style", "use_style"]
 
 # Okabe & Ito (2008), darkest first so that two-colour figures have the strongest contrast.
@@ -25,15 +27,10 @@ PALETTE: dict[str, str] = {
 }
 
 
-def _matplotlib(caller: str) -> Any:
-    try:
-        import matplotlib
-        import matplotlib.pyplot
-    except ImportError as error:
-        raise ImportError(
-            f"{caller}: figures need matplotlib; install it with "
-            '`pip install "fairpg-lite[plots]"`.'
-        ) from error
+def matplotlib_module() -> Any:
+    """Matplotlib with pyplot, or an error that names the extra to install."""
+    matplotlib = require("matplotlib", "plots")
+    require("matplotlib.pyplot", "plots")
     return matplotlib
 
 
@@ -67,13 +64,13 @@ def style() -> AbstractContextManager[None]:
     ...     matplotlib.rcParams["axes.spines.top"]
     False
     """
-    matplotlib = _matplotlib("style")
+    matplotlib = matplotlib_module()
     return matplotlib.rc_context(_settings(matplotlib))
 
 
 def use_style() -> None:
     """The house style from here on: the first line of a chapter that draws."""
-    matplotlib = _matplotlib("use_style")
+    matplotlib = matplotlib_module()
     matplotlib.rcParams.update(_settings(matplotlib))
 
 
@@ -83,12 +80,9 @@ def palette_png(png: bytes, colours: int = 128) -> bytes:
     Matplotlib stamps its version into a PNG; without the stamp a chapter's file changes only when
     the picture does. 128 colours are more than a line or bar chart with smooth edges uses.
     """
-    try:
-        from PIL import Image
-    except ImportError as error:
-        raise ImportError(
-            'palette_png: needs Pillow; install it with `pip install "fairpg-lite[plots]"`.'
-        ) from error
+    require("PIL", "plots")
+    from PIL import Image
+
     with Image.open(io.BytesIO(png)) as picture:
         white = Image.new("RGBA", picture.size, "white")
         flat = Image.alpha_composite(white, picture.convert("RGBA")).convert("RGB")

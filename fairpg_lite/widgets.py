@@ -13,7 +13,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fairpg_lite.figures import _matplotlib, palette_png, style
+from fairpg_lite._extras import require
+from fairpg_lite.figures import matplotlib_module, palette_png, style
 
 __all__ = ["Frames", "frames", "live"]
 
@@ -116,7 +117,7 @@ def frames(
 
 
 def _frame(draw: Callable[[Any], str], value: Any, dpi: int) -> tuple[str, bytes]:
-    plt = _matplotlib("frames").pyplot
+    plt = matplotlib_module().pyplot
     with style():
         figure = plt.figure(dpi=dpi)
         try:
@@ -141,12 +142,7 @@ def live(draw: Callable[..., Any], **ranges: Any) -> None:
     there is no kernel to answer, so give the cell the tags `remove-output` and
     `nbval-ignore-output`, and show `frames` as well. A `draw` written for `frames` serves here too.
     """
-    try:
-        import ipywidgets
-    except ImportError as error:
-        raise ImportError(
-            'live: sliders need ipywidgets; install it with `pip install "fairpg-lite[plots]"`.'
-        ) from error
+    ipywidgets = require("ipywidgets", "plots")
 
     def show(**values: Any) -> None:
         draw(**values)  # its alt text would otherwise be printed under the picture

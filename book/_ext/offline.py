@@ -16,7 +16,6 @@ from pathlib import Path
 
 from sphinx.application import Sphinx
 from sphinx.config import Config
-from sphinx.ext import napoleon
 from sphinx.util.fileutil import copy_asset_file
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -95,18 +94,6 @@ def leave_thebe_out(app: Sphinx) -> None:
     disconnect(app, "init_thebe_default_config", "init_thebe_core", "update_thebe_context")
 
 
-def read_attributes_as_prose(app: Sphinx) -> None:
-    """Keep napoleon from reading `Accuracy: about 1e-10` on a property as a type and a value."""
-
-    def process(app, what, name, obj, options, lines):  # type: ignore[no-untyped-def]
-        if what not in ("attribute", "data", "property"):
-            napoleon._process_docstring(app, what, name, obj, options, lines)
-
-    app.setup_extension("sphinx.ext.napoleon")
-    disconnect(app, "_process_docstring")
-    app.connect("autodoc-process-docstring", process)
-
-
 def copy_mathjax(app: Sphinx, error: Exception | None) -> None:
     if error is None and app.builder.format == "html":
         target = Path(app.outdir) / "_static" / "mathjax"
@@ -118,6 +105,5 @@ def setup(app: Sphinx) -> dict:
     sys.path.insert(0, str(ROOT))  # autodoc describes this checkout, installed or not
     app.connect("config-inited", configure, priority=900)
     leave_thebe_out(app)
-    read_attributes_as_prose(app)
     app.connect("build-finished", copy_mathjax)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
