@@ -4,6 +4,7 @@ Both measures are plain functions of exposure and merit, so their policy gradien
 from whichever exposure they are given. One value per query; averaging is the caller's line.
 """
 
+import math
 from collections.abc import Callable
 
 import torch
@@ -58,12 +59,12 @@ def individual_disparity(exposure: Tensor, merit: Tensor, mask: Tensor | None = 
     tensor(0.1250)
     """
     merit = _check_inputs("individual_disparity", exposure, merit, mask)
-    deserving = merit > 0
-    ratio = exposure / torch.where(deserving, merit, 1.0)
-    pairs = (merit.unsqueeze(-1) >= merit.unsqueeze(-2)) & deserving.unsqueeze(-2)
+    # Without merit, an infinite bar: the ratio is 0, and nobody has at least that merit.
+    bar = merit.masked_fill(merit <= 0, math.inf)
+    pairs = (merit.unsqueeze(-1) >= bar.unsqueeze(-2)).to(exposure.dtype)
+    ratio = exposure / bar
     excess = (ratio.unsqueeze(-1) - ratio.unsqueeze(-2)).relu()
-    count = pairs.sum((-1, -2)).clamp(min=1)
-    return (excess * pairs).sum((-1, -2)) / count
+    return (excess * pairs).sum((-1, -2)) / pairs.sum((-1, -2)).clamp(min=1.0)
 
 
 def group_ratios(

@@ -78,23 +78,23 @@ class LogProb(torch.autograd.Function):
 
 
 class ScoreFunction(torch.autograd.Function):
-    """The mean of ``values (S, …)`` or ``(S, …, n)``; backward, the score-function estimator.
+    """``mean (…)`` or ``(…, n)`` of values of S rankings; backward, the score-function estimator.
 
-    ``advantage`` is ``values`` less the baseline, of the same shape.
+    ``advantage``, with the samples in front, is each value less the baseline.
     """
 
     @staticmethod
     def forward(
         ctx: Any,
         scores: Tensor,
-        values: Tensor,
+        mean: Tensor,
         advantage: Tensor,
         rankings: Tensor,
         mask: Tensor | None,
     ) -> Tensor:
         ctx.save_for_backward(scores, advantage, rankings)
         ctx.mask = mask
-        return values.mean(0)
+        return mean.view_as(mean)
 
     @staticmethod
     @once_differentiable
@@ -104,8 +104,4 @@ class ScoreFunction(torch.autograd.Function):
         if advantage.ndim == rankings.ndim:
             coefficient = coefficient.sum(-1)
         slopes = coefficient.unsqueeze(-1) * log_slopes(scores, rankings, ctx.mask)
-        grad_scores = _to_documents(slopes, rankings).mean(0)
-        grad_values = None
-        if ctx.needs_input_grad[1]:
-            grad_values = upstream.expand(advantage.shape) / len(advantage)
-        return grad_scores, grad_values, None, None, None
+        return _to_documents(slopes, rankings).mean(0), upstream, None, None, None

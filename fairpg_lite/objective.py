@@ -29,9 +29,9 @@ class Terms(NamedTuple):
         """What is maximised ``(B,)``: equation (1) plus the entropy term."""
         value = self.utility
         if lam > 0:
-            value = value - lam * self.disparity
+            value = value.sub(self.disparity, alpha=lam)
         if gamma > 0:
-            value = value + gamma * self.entropy
+            value = value.add(self.entropy, alpha=gamma)
         return value
 
 
@@ -56,9 +56,14 @@ def batch_terms(
     return Terms(
         _utility(policy, exposure, rankings, batch, config, worth),
         batch_disparity(exposure, batch, mask, config),
-        policy.entropy() if config.entropy > 0 else torch.zeros_like(scores[..., 0]),
+        _entropy(policy, config),
         scores,
     )
+
+
+def _entropy(policy: PlackettLuce, config: TrainConfig) -> Tensor:
+    with torch.set_grad_enabled(config.entropy > 0):
+        return policy.entropy()
 
 
 def _utility(
@@ -71,7 +76,8 @@ def _utility(
 ) -> Tensor:
     if worth is not None:
         weight, constant = worth.of(batch)
-        return (weight * exposure).sum(-1) + constant
+        utility = (weight * exposure).sum(-1)
+        return utility if constant is None else utility + constant
     if config.utility == "dcg":
         return metrics.expected_dcg(exposure, batch.relevance, mask=policy.mask)
     if config.utility == "ndcg":
@@ -107,15 +113,16 @@ class Worth:
             )
             self.weight[self._rows(batch)[batch.mask]] = weight[batch.mask]
             self.constant[batch.queries] = constant
+        self.any_constant = bool((self.constant != 0).any())
 
     def _rows(self, batch: Batch) -> Tensor:
         """Row of each document of a batch ``(B, n)``; padding points beyond its query."""
         place = torch.arange(batch.mask.shape[-1], device=self.starts.device)
         return self.starts[batch.queries].unsqueeze(-1) + place
 
-    def of(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """Weights ``(B, n)``, zero for padding, and constants ``(B,)`` of a batch."""
-        constant = self.constant[batch.queries]
+    def of(self, batch: Batch) -> tuple[Tensor, Tensor | None]:
+        """Weights ``(B, n)``, zero for padding, and constants ``(B,)`` (None: zero) of a batch."""
+        constant = self.constant[batch.queries] if self.any_constant else None
         if len(batch.queries) == 1:
             start = int(self.starts[batch.queries])
             return self.weight[start : start + batch.mask.shape[-1]].unsqueeze(0), constant

@@ -121,13 +121,14 @@ class PlackettLuce:
                 f"expect: {samples} sample(s) with baseline={baseline!r}; a baseline needs at "
                 "least two samples. Draw more, or pass baseline=None."
             )
+        mean = values.mean(0)
         advantage = values.detach()
         if baseline is not None:
-            advantage = advantage - advantage.mean(0)
+            advantage = advantage - mean.detach()
         if baseline == "loo":
             # What the mean of the others leaves: v - (sum - v)/(S - 1) = S/(S - 1) (v - mean).
             advantage = advantage * (samples / (samples - 1))
-        return ScoreFunction.apply(self.scores, values, advantage, rankings, self.mask)
+        return ScoreFunction.apply(self.scores, mean, advantage, rankings, self.mask)
 
     def position_probs(self, tolerance: float = TOLERANCE) -> Tensor:
         """Exact probabilities ``(…, n, n)``: row = document, column = position (chapter 4).

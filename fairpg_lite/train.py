@@ -64,8 +64,7 @@ def _show(bar: Any, history: History) -> None:
     bar.update(1)
 
 
-def make_optimizer(scorer: nn.Module, config: TrainConfig) -> torch.optim.Optimizer:
-    parameters = [p for p in scorer.parameters() if p.requires_grad]
+def make_optimizer(parameters: list[nn.Parameter], config: TrainConfig) -> torch.optim.Optimizer:
     if config.optimizer == "sgd":
         return torch.optim.SGD(parameters, config.lr, weight_decay=config.weight_decay)
     # One kernel per step instead of a dozen: at one query per update the optimiser would be a
@@ -88,7 +87,8 @@ class _Run:
         self.dtype = next(scorer.parameters()).dtype
         self.dataset = dataset if config.device == "cpu" else dataset.to(device=config.device)
         _check_dataset(self.dataset, config)
-        self.optimizer = make_optimizer(scorer, config)
+        self.parameters = [p for p in scorer.parameters() if p.requires_grad]
+        self.optimizer = make_optimizer(self.parameters, config)
         # Two streams, so that changing the number of samples leaves the order of queries alone.
         self.order = torch.Generator().manual_seed(2 * config.seed)
         self.draws = torch.Generator(config.device).manual_seed(2 * config.seed + 1)
@@ -128,14 +128,15 @@ class _Run:
 
         Returns utility, disparity and entropy of each query ``(B,)``, and the gradient's norm.
         """
-        self.optimizer.zero_grad(set_to_none=True)
+        for parameter in self.parameters:
+            parameter.grad = None
         scores = self.scorer(batch.features)
         terms = batch_terms(scores, batch, self.config, self.draws, self.worth)
         objective = terms.total(self.config.lam, gamma)
         # The gradient of minus the mean over the batch.
         objective.backward(torch.full_like(objective, -1.0 / len(objective)))
-        norm = _gradient_norm(self.scorer)
-        if not math.isfinite(float(norm)) or not math.isfinite(float(objective.detach().sum())):
+        norm = _gradient_norm(self.parameters)
+        if not math.isfinite(float(norm + objective.detach().sum())):
             raise FloatingPointError(_blame(terms.scores, objective, batch, len(self.history) + 1))
         self.optimizer.step()
         shown = (terms.utility, terms.disparity, terms.entropy, norm)
@@ -195,8 +196,8 @@ def _check_dataset(dataset: RankingDataset, config: TrainConfig) -> None:
         )
 
 
-def _gradient_norm(scorer: nn.Module) -> Tensor:
-    norms = [p.grad.norm() for p in scorer.parameters() if p.grad is not None]
+def _gradient_norm(parameters: list[nn.Parameter]) -> Tensor:
+    norms = [p.grad.norm() for p in parameters if p.grad is not None]
     return norms[0] if len(norms) == 1 else torch.stack(norms).norm()
 
 

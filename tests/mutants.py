@@ -35,15 +35,15 @@ MUTANTS = [
     (
         "H without M_j > 0",
         "disparity.py",
-        ">= merit.unsqueeze(-2)) & deserving.unsqueeze(-2)",
+        ">= bar.unsqueeze(-2))",
         ">= merit.unsqueeze(-2))",
         "test_disparity.py::test_individual_against_loop",
     ),
     (
         "pairs (i, i) not counted",
         "disparity.py",
-        "count = pairs.sum((-1, -2)).clamp(min=1)",
-        "count = (pairs.sum((-1, -2)) - deserving.sum(-1)).clamp(min=1)",
+        "pairs.sum((-1, -2)).clamp(min=1.0)",
+        "(pairs.sum((-1, -2)) - (merit > 0).sum(-1)).clamp(min=1.0)",
         "test_disparity.py::test_individual_by_hand",
     ),
     (
