@@ -57,7 +57,8 @@ def scoring_epoch(scorer: nn.Module, data: RankingDataset, size: int) -> Callabl
     """The floor: the scorer's forward and backward on the same batches, and nothing else."""
 
     def run() -> None:
-        for batch in data.batches(size, shuffle=True, generator=torch.Generator().manual_seed(0)):
+        g = torch.Generator().manual_seed(0)
+        for batch in data.batches(size, shuffle=True, generator=g, reuse=True):
             scorer.zero_grad(set_to_none=True)
             scorer(batch.features).sum().backward()
 

@@ -157,7 +157,7 @@ def _scored(
 ) -> Iterator[tuple[Batch, View]]:
     parameters = list(scorer.parameters()) if isinstance(scorer, nn.Module) else []
     dtype = parameters[0].dtype if parameters else dataset.features.dtype
-    for batch in dataset.batches(batch_size, dtype=dtype):
+    for batch in dataset.batches(batch_size, dtype=dtype, reuse=True):
         policy = PlackettLuce(scorer(batch.features).to(dtype), batch.mask)
         if deterministic:
             yield batch, _Ranking(policy.mode, batch.mask)
@@ -259,7 +259,7 @@ def objective_on(
     dtype = next(scorer.parameters()).dtype
     utility, disparity = 0.0, 0.0
     with torch.no_grad():
-        for batch in dataset.batches(64, dtype=dtype):
+        for batch in dataset.batches(64, dtype=dtype, reuse=True):
             policy = PlackettLuce(scorer(batch.features), batch.mask)
             exposure = policy.exposure(config.position_bias, tolerance=1e-6)
             disparity += float(batch_disparity(exposure, batch, batch.mask, config).sum())

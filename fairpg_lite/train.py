@@ -111,7 +111,7 @@ class _Run:
             group["lr"] = self.config.lr * decay
         gamma = self.config.entropy * self.config.entropy_decay ** len(self.history)
         batches = self.dataset.batches(
-            self.config.batch_size, shuffle=True, generator=self.order, dtype=self.dtype
+            self.config.batch_size, True, self.order, dtype=self.dtype, reuse=True
         )
         with _check.trusted():
             rows = [self.update(batch, gamma) for batch in batches]

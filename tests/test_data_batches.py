@@ -104,3 +104,14 @@ def test_edges():
         make([2]).batches(0)
     noncontiguous = RankingDataset(torch.ones(2, 6).T, torch.zeros(6), [0, 3, 6])
     assert next(iter(noncontiguous.batches(2))).features.shape == (2, 3, 2)
+
+
+@pytest.mark.parametrize("dtype", [None, torch.float64])
+def test_reused_memory_gives_the_same_batches(dtype):
+    """Long batches before short ones and back: nothing of an earlier batch shines through."""
+    ds = make([7, 1, 3, 9, 2, 2, 8, 1])
+    plain = ds.batches(3, True, torch.Generator().manual_seed(2), dtype=dtype)
+    reused = ds.batches(3, True, torch.Generator().manual_seed(2), dtype=dtype, reuse=True)
+    for fresh, shared in zip(plain, reused, strict=True):
+        for one, other in zip(fresh, shared, strict=True):
+            assert (one is None and other is None) or torch.equal(one, other)

@@ -38,7 +38,9 @@ class Batches:
     `shuffle`, a random permutation of the batches. Every iteration draws anew; a query occurs
     once in each. `batch.queries` says which queries a batch holds.
 
-    One query at a time (size 1) gives views and a mask of True: nothing is copied.
+    One query at a time (size 1) gives views and a mask of True: nothing is copied. With `reuse`
+    the padded features of all batches share one piece of memory: a batch is good until the next
+    one is drawn, and no time goes into fresh memory.
     """
 
     def __init__(
@@ -50,11 +52,14 @@ class Batches:
         *,
         bucket: bool,
         dtype: torch.dtype | None,
+        reuse: bool = False,
     ):
         if size < 1:
             raise ValueError(f"RankingDataset.batches: size is {size}; give 1 or more.")
         self.dataset, self.size, self.shuffle = dataset, size, shuffle
         self.generator, self.bucket, self.dtype = generator, bucket, dtype
+        self.reuse = reuse
+        self._room: Tensor | None = None
 
     def __len__(self) -> int:
         return -(-len(self.dataset) // self.size)
@@ -100,35 +105,43 @@ class Batches:
             yield Batch(x, y, member, real[:, : rows.stop - rows.start], queries)
 
     def _batch(self, queries: Tensor, real: Tensor) -> Batch:
-        index, bounds = queries.tolist(), self.dataset._bounds
-        starts, ends = [bounds[i] for i in index], [bounds[i + 1] for i in index]
-        n = ends[0] - starts[0]
-        even = all(end - start == n for start, end in zip(starts, ends, strict=True))
-        if even and starts[1:] == ends[:-1]:  # neighbours of equal length: already a block
-            rows = slice(starts[0], ends[-1])
-            mask = real[:, :n].expand(len(index), n)
-            return Batch(*self._views(rows, len(index), n), mask, queries)
-        n = max(end - start for start, end in zip(starts, ends, strict=True))
-        mask = torch.zeros(len(index), n, dtype=torch.bool, device=real.device)
-        for row, (start, end) in enumerate(zip(starts, ends, strict=True)):
-            mask[row, : end - start] = True
+        starts, lengths = self.dataset.offsets[queries], self.dataset.lengths[queries]
+        n, count = int(lengths.max()), len(queries)
+        even = int(lengths.min()) == n
+        if even and bool((starts.diff() == n).all()):  # neighbours of equal length: a block
+            first = int(starts[0])
+            rows = slice(first, first + count * n)
+            return Batch(*self._views(rows, count, n), real[:, :n].expand(count, n), queries)
+        place, lengths = torch.arange(n, device=starts.device), lengths.unsqueeze(-1)
+        mask = place < lengths
+        # Padding points at the query's last document, and is set to zero afterwards.
+        index = (starts.unsqueeze(-1) + torch.minimum(place, lengths - 1)).flatten()
+        padding = None if even else (~mask).flatten().nonzero().squeeze(-1)
         features, relevance, groups = (
-            None if values is None else self._pad(values, starts, ends, n)
+            None
+            if values is None
+            else self._gather(values, index, padding).unflatten(0, (count, n))
             for values in (self.dataset.features, self.dataset.relevance, self.dataset.groups)
         )
         assert features is not None
         assert relevance is not None
         return Batch(features, relevance, groups, mask, queries)
 
+    def _gather(self, values: Tensor, index: Tensor, padding: Tensor | None) -> Tensor:
+        """Rows ``index`` of ``values``, those named by ``padding`` zero."""
+        out = None
+        if self.reuse and values.ndim == 2:
+            needed = len(index) * values.shape[1]
+            if self._room is None or len(self._room) < needed:
+                self._room = values.new_empty(needed)
+            out = self._room[:needed].view(len(index), values.shape[1])
+        rows = torch.index_select(values, 0, index, out=out)
+        if padding is not None:
+            rows.index_fill_(0, padding, 0)
+        return rows.to(self.dtype or values.dtype) if values.is_floating_point() else rows
+
     def _views(self, rows: slice, count: int, n: int) -> tuple[Tensor, Tensor, Tensor | None]:
         ds, dtype = self.dataset, self.dtype or self.dataset.features.dtype
         groups = None if ds.groups is None else ds.groups[rows].reshape(count, n)
         features = ds.features[rows].reshape(count, n, ds.n_features).to(dtype)
         return features, ds.relevance[rows].reshape(count, n).to(dtype), groups
-
-    def _pad(self, values: Tensor, starts: list[int], ends: list[int], n: int) -> Tensor:
-        dtype = (self.dtype or values.dtype) if values.is_floating_point() else values.dtype
-        padded = values.new_zeros((len(starts), n, *values.shape[1:]), dtype=dtype)
-        for row, (start, end) in enumerate(zip(starts, ends, strict=True)):
-            padded[row, : end - start] = values[start:end]
-        return padded

@@ -265,14 +265,15 @@ class RankingDataset:
         *,
         bucket: bool = True,
         dtype: torch.dtype | None = None,
+        reuse: bool = False,
     ) -> Batches:
-        """Padded batches of `size` queries; see `Batches` for their order.
+        """Padded batches of `size` queries; see `Batches` for their order and for `reuse`.
 
         >>> ds = RankingDataset(torch.ones(3, 1), torch.ones(3), offsets=[0, 1, 3])
         >>> [tuple(batch.mask.shape) for batch in ds.batches(size=2)]
         [(2, 2)]
         """
-        return Batches(self, size, shuffle, generator, bucket=bucket, dtype=dtype)
+        return Batches(self, size, shuffle, generator, bucket=bucket, dtype=dtype, reuse=reuse)
 
     def normalize(
         self, method: str = "minmax", fitted_on: "RankingDataset | None" = None
