@@ -1,0 +1,69 @@
+"""A progress bar: tqdm's where tqdm is installed, one line on stderr where it is not."""
+
+import sys
+import time
+from types import TracebackType
+from typing import Any, Protocol, Self
+
+
+class Bar(Protocol):
+    """What a progress bar must do: count up, and close as a context manager."""
+
+    def update(self, n: int = 1) -> Any: ...
+
+    def __enter__(self) -> Any: ...
+
+    def __exit__(self, *exc: Any) -> Any: ...
+
+
+class _Silent:
+    def update(self, n: int = 1) -> None:
+        pass
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        pass
+
+
+class _Line(_Silent):
+    """The fall-back: rewrites one line on stderr, at most ten times a second."""
+
+    def __init__(self, description: str, total: int, unit: str):
+        self.description, self.total, self.unit = description, total, unit
+        self.done, self.last = 0, 0.0
+
+    def update(self, n: int = 1) -> None:
+        self.done += n
+        if time.monotonic() - self.last > 0.1:
+            self._show("")
+
+    def _show(self, end: str) -> None:
+        self.last = time.monotonic()
+        share = 100.0 * self.done / self.total if self.total else 100.0
+        text = f"\r{self.description}: {share:3.0f} % of {self.total:,} {self.unit}"
+        print(text, end=end, file=sys.stderr, flush=True)
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None = None,
+        error: BaseException | None = None,
+        trace: TracebackType | None = None,
+    ) -> None:
+        self._show("\n")
+
+
+def progress_bar(description: str, total: int, unit: str = "it", enabled: bool = True) -> Bar:
+    """A progress bar over `total` units; nothing at all is shown when `enabled` is False.
+
+    >>> with progress_bar("reading", total=2, enabled=False) as bar:
+    ...     bar.update(2)
+    """
+    if not enabled:
+        return _Silent()
+    try:
+        from tqdm.auto import tqdm
+    except ModuleNotFoundError:
+        return _Line(description, total, unit)
+    return tqdm(total=total, desc=description, unit=unit, unit_scale=True, file=sys.stderr)

@@ -1,0 +1,115 @@
+"""Padded batches of queries, with a mask."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+import torch
+from torch import Tensor
+
+if TYPE_CHECKING:
+    from fairpg_lite.data.dataset import RankingDataset
+
+# Queries are sorted by length inside pools of this many batches: long enough that padding almost
+# vanishes, short enough that a shuffled order stays random.
+POOL_BATCHES = 50
+
+
+class Batch(NamedTuple):
+    """B queries padded to n documents.
+
+    features (B, n, d), relevance (B, n), groups (B, n) or None, mask (B, n) with True for a real
+    document, queries (B,): the index of each query in the dataset. Padding has features 0,
+    relevance 0 and group 0. The tensors may be views of the dataset: do not write into them.
+    """
+
+    features: Tensor
+    relevance: Tensor
+    groups: Tensor | None
+    mask: Tensor
+    queries: Tensor
+
+
+class Batches:
+    """What `RankingDataset.batches` returns: iterate over it once per epoch.
+
+    The order, all of it drawn from `generator`: with `shuffle` a random permutation of the
+    queries (without: the dataset's order); then, with `bucket` and size > 1, a stable sort by
+    length inside pools of 50 batches, so that queries of like length share a batch; then, with
+    `shuffle`, a random permutation of the batches. Every iteration draws anew; a query occurs
+    once in each. `batch.queries` says which queries a batch holds.
+
+    One query at a time (size 1) gives views and a mask of True: nothing is copied.
+    """
+
+    def __init__(
+        self,
+        dataset: "RankingDataset",
+        size: int,
+        shuffle: bool,
+        generator: torch.Generator | None,
+        *,
+        bucket: bool,
+        dtype: torch.dtype | None,
+    ):
+        if size < 1:
+            raise ValueError(f"RankingDataset.batches: size is {size}; give 1 or more.")
+        self.dataset, self.size, self.shuffle = dataset, size, shuffle
+        self.generator, self.bucket, self.dtype = generator, bucket, dtype
+
+    def __len__(self) -> int:
+        return -(-len(self.dataset) // self.size)
+
+    def _order(self) -> list[Tensor]:
+        """The queries of each batch."""
+        n = len(self.dataset)
+        order = torch.randperm(n, generator=self.generator) if self.shuffle else torch.arange(n)
+        if self.bucket and self.size > 1:
+            pools = order.split(self.size * POOL_BATCHES)
+            lengths = self.dataset.lengths
+            order = torch.cat([pool[lengths[pool].argsort(stable=True)] for pool in pools] or [order])
+        batches = list(order.split(self.size)) if n else []
+        if self.shuffle and self.size > 1:
+            batches = [batches[k] for k in torch.randperm(len(batches), generator=self.generator)]
+        return batches
+
+    def __iter__(self) -> Iterator[Batch]:
+        dataset = self.dataset
+        longest = int(dataset.lengths.max()) if len(dataset) else 0
+        # One row of True serves every mask without padding.
+        real = torch.ones(1, longest, dtype=torch.bool, device=dataset.features.device)
+        for queries in self._order():
+            yield self._batch(queries, real)
+
+    def _batch(self, queries: Tensor, real: Tensor) -> Batch:
+        index, bounds = queries.tolist(), self.dataset._bounds
+        starts, ends = [bounds[i] for i in index], [bounds[i + 1] for i in index]
+        n = ends[0] - starts[0]
+        even = all(end - start == n for start, end in zip(starts, ends, strict=True))
+        if even and starts[1:] == ends[:-1]:  # neighbours of equal length: already a block
+            rows = slice(starts[0], ends[-1])
+            mask = real[:, :n].expand(len(index), n)
+            return Batch(*self._views(rows, len(index), n), mask, queries)
+        n = max(end - start for start, end in zip(starts, ends, strict=True))
+        mask = torch.zeros(len(index), n, dtype=torch.bool, device=real.device)
+        for row, (start, end) in enumerate(zip(starts, ends, strict=True)):
+            mask[row, : end - start] = True
+        features, relevance, groups = (
+            None if values is None else self._pad(values, starts, ends, n)
+            for values in (self.dataset.features, self.dataset.relevance, self.dataset.groups)
+        )
+        assert features is not None
+        assert relevance is not None
+        return Batch(features, relevance, groups, mask, queries)
+
+    def _views(self, rows: slice, count: int, n: int) -> tuple[Tensor, Tensor, Tensor | None]:
+        ds, dtype = self.dataset, self.dtype or self.dataset.features.dtype
+        groups = None if ds.groups is None else ds.groups[rows].reshape(count, n)
+        features = ds.features[rows].reshape(count, n, ds.n_features).to(dtype)
+        return features, ds.relevance[rows].reshape(count, n).to(dtype), groups
+
+    def _pad(self, values: Tensor, starts: list[int], ends: list[int], n: int) -> Tensor:
+        dtype = (self.dtype or values.dtype) if values.is_floating_point() else values.dtype
+        padded = values.new_zeros((len(starts), n, *values.shape[1:]), dtype=dtype)
+        for row, (start, end) in enumerate(zip(starts, ends, strict=True)):
+            padded[row, : end - start] = values[start:end]
+        return padded
