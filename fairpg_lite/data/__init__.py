@@ -2,6 +2,28 @@
 
 from fairpg_lite.data.batches import Batch, Batches
 from fairpg_lite.data.dataset import Query, RankingDataset
+from fairpg_lite.data.german import german_credit
+from fairpg_lite.data.letor import load_letor, save_letor
+from fairpg_lite.data.letor_lines import LetorError
+from fairpg_lite.data.mslr import mslr_sample
 from fairpg_lite.data.summary import Summary
+from fairpg_lite.data.synthetic import synthetic
+from fairpg_lite.data.yahoo import YahooSets, yahoo
+from fairpg_lite.data.yahoo_like import yahoo_like
 
-__all__ = ["Batch", "Batches", "Query", "RankingDataset", "Summary"]
+__all__ = [
+    "Batch",
+    "Batches",
+    "LetorError",
+    "Query",
+    "RankingDataset",
+    "Summary",
+    "YahooSets",
+    "german_credit",
+    "load_letor",
+    "mslr_sample",
+    "save_letor",
+    "synthetic",
+    "yahoo",
+    "yahoo_like",
+]

@@ -66,7 +66,9 @@ class Batches:
         if self.bucket and self.size > 1:
             pools = order.split(self.size * POOL_BATCHES)
             lengths = self.dataset.lengths
-            order = torch.cat([pool[lengths[pool].argsort(stable=True)] for pool in pools] or [order])
+            order = torch.cat(
+                [pool[lengths[pool].argsort(stable=True)] for pool in pools] or [order]
+            )
         batches = list(order.split(self.size)) if n else []
         if self.shuffle and self.size > 1:
             batches = [batches[k] for k in torch.randperm(len(batches), generator=self.generator)]

@@ -19,7 +19,7 @@ import lzma
 import os
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -52,7 +52,7 @@ def load_letor(
     require_final_newline: bool = True,
     progress: bool = False,
 ) -> RankingDataset:
-    """Read LETOR text, plain or compressed (.gz, .bz2, .xz, told by content, not by name).
+    r"""Read LETOR text, plain or compressed (.gz, .bz2, .xz, told by content, not by name).
 
     Queries keep the order in which they first occur, documents the order of the file; a query
     whose lines are scattered is gathered. Text after `#` and empty lines are skipped. Feature
@@ -69,13 +69,12 @@ def load_letor(
     >>> import tempfile, pathlib
     >>> with tempfile.TemporaryDirectory() as directory:
     ...     file = pathlib.Path(directory) / "two.txt"
-    ...     _ = file.write_text("2 qid:7 1:0.5 3:1 # a comment\\n0 qid:9 2:4\\n")
+    ...     _ = file.write_text("2 qid:7 1:0.5 3:1 # a comment\n0 qid:9 2:4\n")
     ...     load_letor(file)
     RankingDataset(2 queries, 2 documents, 3 features, no groups)
     """
-    source = Source(os.fspath(path), lambda: open_compressed(open(path, "rb")))
     return read_source(
-        source,
+        Source(os.fspath(path), lambda: open_file(path)),
         n_features=n_features,
         dtype=dtype,
         zero_based=zero_based,
@@ -106,18 +105,29 @@ def read_source(
     return rows.dataset()
 
 
-def open_compressed(raw: IO[bytes]) -> IO[bytes]:
-    """The text behind `raw`, decompressed if its first bytes say so."""
-    head = raw.read(6)
-    raw.seek(0)
-    opened: Any = raw
+@contextmanager
+def open_file(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
+    """The text of a file, decompressed if need be."""
+    with open(path, "rb") as raw, decompressed(raw) as text:
+        yield text
+
+
+@contextmanager
+def decompressed(raw: Any) -> Iterator[IO[bytes]]:
+    """The text behind a buffered reader, decompressed if its first bytes say so."""
+    # peek, not read and seek: going back is slow inside a compressed archive.
+    head = raw.peek(6)
     if head.startswith(b"\x1f\x8b"):
-        opened = gzip.GzipFile(fileobj=raw)
+        with gzip.GzipFile(fileobj=raw) as text:
+            yield text
     elif head.startswith(b"BZh"):
-        opened = bz2.BZ2File(raw)
+        with bz2.BZ2File(raw) as text:
+            yield text
     elif head.startswith(b"\xfd7zXZ\x00"):
-        opened = lzma.LZMAFile(raw)
-    return opened
+        with lzma.LZMAFile(raw) as text:
+            yield text
+    else:
+        yield raw
 
 
 def _chunks(source: Source) -> Iterator[bytes]:
@@ -127,7 +137,9 @@ def _chunks(source: Source) -> Iterator[bytes]:
             while chunk := stream.read(BLOCK_BYTES):
                 yield chunk
     except (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile) as error:
-        raise LetorError(source.name, None, f"the compressed file is cut or damaged ({error})") from error
+        raise LetorError(
+            source.name, None, f"the compressed file is cut or damaged ({error})"
+        ) from error
     except OSError as error:
         if error.errno is not None:  # a real failure of the file system: not ours to rename
             raise
@@ -247,7 +259,7 @@ class _Rows:
 
 
 def save_letor(dataset: RankingDataset, path: str | os.PathLike[str]) -> None:
-    """Write LETOR text (compressed if `path` ends in .gz, .bz2 or .xz) that `load_letor` reads back.
+    """Write LETOR text that `load_letor` reads back, compressed for .gz, .bz2 and .xz.
 
     Values come back bit for bit when read with the same dtype; zeros are left out, so pass
     `n_features` when reading if the last columns may be all zero. Groups are not part of the

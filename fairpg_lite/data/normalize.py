@@ -1,6 +1,7 @@
 """Rescaling features: within a query, or by the mean and deviation of a training set."""
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 import torch
 from torch import Tensor
@@ -16,7 +17,7 @@ def row_blocks(values: Tensor) -> Iterator[Tensor]:
 def minmax_per_query(features: Tensor, bounds: Sequence[int]) -> Tensor:
     """Features (N, d) to [0, 1] within each query; a feature constant in the query becomes 0."""
     scaled = torch.empty_like(features)
-    for start, end in zip(bounds[:-1], bounds[1:], strict=True):
+    for start, end in pairwise(bounds):
         low, high = features[start:end].aminmax(dim=0)
         # Halves first: high - low of two large finite numbers may overflow, the halves do not.
         span = high / 2 - low / 2

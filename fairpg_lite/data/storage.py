@@ -109,7 +109,9 @@ def _read_meta(directory: Path) -> dict[str, Any]:
             f"reads version {VERSION}; install the fairpg_lite that wrote it, or a newer one."
         )
     entries = [meta["arrays"][name] for name in names]
-    complete = all(isinstance(entry, dict) and {"shape", "dtype", "crc32"} <= set(entry) for entry in entries)
+    complete = all(
+        isinstance(entry, dict) and {"shape", "dtype", "crc32"} <= set(entry) for entry in entries
+    )
     if not complete or not set(REQUIRED) <= names <= {*REQUIRED, *OPTIONAL} or "info" not in meta:
         raise ValueError(f"RankingDataset.load: {directory / 'meta.json'} is damaged.")
     return meta
@@ -119,7 +121,9 @@ def _read_array(
     directory: Path, name: str, entry: dict[str, Any], mmap: bool, verify: bool | None
 ) -> np.ndarray:
     file = directory / f"{name}.npy"
-    mapped = mmap and name == "features" and 0 not in entry["shape"]  # nothing to map in an empty one
+    mapped = (
+        mmap and name == "features" and 0 not in entry["shape"]
+    )  # nothing to map in an empty one
     try:
         # "c" (copy on write): torch needs a writable array, and the file stays untouched.
         array = np.load(file, mmap_mode="c" if mapped else None, allow_pickle=False)

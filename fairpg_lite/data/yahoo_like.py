@@ -1,0 +1,262 @@
+"""A stand-in with the published shape of Yahoo's Set 1, made by a recipe. It is not Yahoo data."""
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from typing import Literal, NamedTuple, overload
+
+import numpy as np
+import torch
+
+from fairpg_lite.data.dataset import RankingDataset
+
+N_IDS, N_ACTIVE = 699, 519
+MEAN_LENGTH, MAX_LENGTH = 23.72, 139
+GRADE_SHARES = (0.261, 0.358, 0.286, 0.077, 0.019)
+# Published quantiles, and points between them that bring the means to the published ones.
+DENSITY_QUANTILES = (
+    (0.0, 0.05, 0.25, 0.4, 0.5, 0.62, 0.75, 0.85, 0.95, 1.0),
+    (0.01, 0.03, 0.15, 0.28, 0.36, 0.52, 0.66, 0.84, 0.96, 1.0),
+)
+VALUE_QUANTILES = (
+    (0.0, 0.05, 0.12, 0.25, 0.38, 0.5, 0.75, 0.95, 1.0),
+    (0.005, 0.17, 0.32, 0.48, 0.61, 0.70, 0.86, 0.97, 1.0),
+)
+PARTS = ("train", "valid", "test")
+FAMILIES, CAUSES, PAIRS = 8, 14, 10
+INTERACTION = 0.6  # the standard deviation of the interactions, relative to that of the steps
+QUERY_SHARE = 0.35  # of the latent factors' variance lies between queries
+BINS, RANGE = 2048, 4.0  # latent values are rounded to a grid on [-4, 4]
+CHUNK = 256  # queries that share a random stream
+
+
+class World(NamedTuple):
+    """The recipe's constants for one seed; A = 519 active features, C = 14 causes.
+
+    columns (A,): place among the 699 ids. family (A,): which shared factor. loadings (3, A): of
+    the relevance factor, the family's factor and the feature's own noise. table (A, BINS): the
+    feature's value for each latent bin. causes (C,), steps (2, C), middle (C,), weights (C,),
+    pairs (2, P), signs (P,): the score. moments (4,): its scaling. cuts (4,): grade thresholds.
+    """
+
+    columns: np.ndarray
+    family: np.ndarray
+    loadings: np.ndarray
+    table: np.ndarray
+    causes: np.ndarray
+    steps: np.ndarray
+    middle: np.ndarray
+    weights: np.ndarray
+    pairs: np.ndarray
+    signs: np.ndarray
+    moments: np.ndarray
+    cuts: np.ndarray
+
+
+def _grid() -> np.ndarray:
+    """The centres of the latent bins (BINS,)."""
+    return (np.arange(BINS) + 0.5) * (2 * RANGE / BINS) - RANGE
+
+
+def _value_table(density: np.ndarray) -> np.ndarray:
+    """Feature values (A, BINS): 0 below the quantile that leaves `density`, then rising to 1."""
+    below = torch.special.ndtr(torch.from_numpy(_grid())).numpy()
+    within = (below - (1 - density[:, None])) / density[:, None]
+    values = np.interp(within, *VALUE_QUANTILES)
+    return np.where(within > 0, values, 0.0).astype(np.float32)
+
+
+def _world(seed: int, noise: float) -> World:
+    generator = np.random.default_rng([seed, 0])
+    columns = np.sort(generator.choice(N_IDS, N_ACTIVE, replace=False))
+    ranks = (np.arange(N_ACTIVE) + 0.5) / N_ACTIVE
+    density = generator.permutation(np.interp(ranks, *DENSITY_QUANTILES))
+    causes = generator.choice(np.flatnonzero(density > 0.35), CAUSES, replace=False)
+    relevance = generator.permutation(
+        np.interp(ranks, [0, 0.15, 0.5, 0.66, 1], [-0.68, -0.2, 0.13, 0.39, 0.76])
+    )
+    relevance[causes] = 0.62
+    shared = np.sqrt(generator.uniform(0.1, 0.45, N_ACTIVE) * (1 - relevance**2))
+    own = np.sqrt(1 - relevance**2 - shared**2)
+    # What is hidden (a zero) must not matter, so no threshold lies below the point of hiding.
+    hidden = torch.special.ndtri(torch.from_numpy(1 - density[causes])).numpy()
+    world = World(
+        columns=columns,
+        family=generator.integers(1, FAMILIES + 1, N_ACTIVE),
+        loadings=np.stack([relevance, shared, own]).astype(np.float32),
+        table=_value_table(density),
+        causes=causes,
+        steps=np.maximum(generator.uniform(-0.5, 0.8, (2, CAUSES)), hidden),
+        middle=np.maximum(0.0, hidden),
+        weights=generator.uniform(0.6, 1.4, CAUSES),
+        pairs=np.stack([generator.choice(CAUSES, 2, replace=False) for _ in range(PAIRS)], axis=1),
+        signs=generator.choice([-1.0, 1.0], PAIRS),
+        moments=np.zeros(4),
+        cuts=np.zeros(4),
+    )
+    return _calibrate(world, generator, noise)
+
+
+def _calibrate(world: World, generator: np.random.Generator, noise: float) -> World:
+    """Scale the score and place the grade thresholds by 100,000 independent documents."""
+    factors = generator.standard_normal((100_000, FAMILIES + 1), np.float32)
+    own = generator.standard_normal((100_000, CAUSES), np.float32)
+    latent = _latent(world, factors, own, world.causes)
+    steps, interactions = _score_parts(world, _grid()[_bins(latent)])
+    moments = np.array([steps.mean(), steps.std(), interactions.mean(), interactions.std()])
+    score = (steps - moments[0]) / moments[1] + INTERACTION * (interactions - moments[2]) / moments[
+        3
+    ]
+    # Both parts share one scale, so that the final score has variance 1.
+    moments[[1, 3]] *= score.std()
+    world = world._replace(moments=moments)
+    score = _signal(world, _grid()[_bins(latent)])
+    observed = np.sqrt(1 - noise**2) * score + noise * generator.standard_normal(len(score))
+    return world._replace(cuts=np.quantile(observed, np.cumsum(GRADE_SHARES)[:-1]))
+
+
+def _latent(
+    world: World, factors: np.ndarray, own: np.ndarray, chosen: np.ndarray | slice
+) -> np.ndarray:
+    """Latent values (N, A), standard normal: relevance factor + family factor + own noise.
+
+    `own` is overwritten. Sums of products, not a matrix product: those differ in the last bits
+    from one machine to another, and a bit can move a value into the next bin.
+    """
+    relevance, shared, noise = world.loadings[:, chosen]
+    own *= noise
+    own += factors[:, :1] * relevance
+    own += np.take(factors, world.family[chosen], axis=1) * shared
+    return own
+
+
+def _bins(latent: np.ndarray) -> np.ndarray:
+    return np.clip((latent + RANGE) * (BINS / (2 * RANGE)), 0, BINS - 1).astype(np.int64)
+
+
+def _score_parts(world: World, causes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Additive steps and pairwise interactions (N,) of the causes' rounded latent values (N, C)."""
+    low, high = world.steps
+    steps = ((causes > low) + 0.5 * (causes > high)) @ world.weights
+    sign = np.where(causes > world.middle, 1.0, -1.0)
+    return steps, (sign[:, world.pairs[0]] * sign[:, world.pairs[1]]) @ world.signs
+
+
+def _signal(world: World, causes: np.ndarray) -> np.ndarray:
+    """The noise-free score (N,), mean 0 and variance 1."""
+    steps, interactions = _score_parts(world, causes)
+    centre, scale, centre2, scale2 = world.moments
+    return (steps - centre) / scale + INTERACTION * (interactions - centre2) / scale2
+
+
+@overload
+def yahoo_like(
+    n_queries: int = ...,
+    seed: int = ...,
+    *,
+    part: str = ...,
+    noise: float = ...,
+    return_signal: Literal[False] = ...,
+) -> RankingDataset: ...
+
+
+@overload
+def yahoo_like(
+    n_queries: int = ...,
+    seed: int = ...,
+    *,
+    part: str = ...,
+    noise: float = ...,
+    return_signal: Literal[True],
+) -> tuple[RankingDataset, torch.Tensor]: ...
+
+
+def yahoo_like(
+    n_queries: int = 1000,
+    seed: int = 0,
+    *,
+    part: str = "train",
+    noise: float = 0.65,
+    return_signal: bool = False,
+) -> RankingDataset | tuple[RankingDataset, torch.Tensor]:
+    """An artificial stand-in with the published shape of Yahoo's Set 1. Chapters 10 and 11.
+
+    It shares with Yahoo's data the figures below and nothing else. Numbers obtained with it are
+    never numbers on Yahoo data.
+
+    Made to the published figures: 23.7 documents per query (1 to 139); 699 feature ids, 519 in
+    use; about 223 non-zero values per document in [0, 1]; the quantiles of the features'
+    densities and of the non-zero values; grades 0 to 4 in shares of 26.1, 35.8, 28.6, 7.7 and
+    1.9 %; a third of the features in use with a rank correlation to the grade beyond .2.
+
+    The recipe. A document has a relevance factor and 8 family factors, normal, 35 % of their
+    variance shared by its query. A feature's latent value is a weighted sum of the relevance
+    factor, one family factor and noise of its own, rounded to a grid; the lowest are recorded
+    as 0 ("absent"), the rest mapped to (0, 1]. Of the features, 14 cause the score: two steps
+    each (additive), and ten pairs of them act together, where what matters is whether both are
+    on the same side of a threshold. A linear scorer can use the steps only; a small network
+    finds some of the pairs, boosted trees most of both. The score, of variance 1, and
+    independent normal noise give sqrt(1 - noise²) * score + noise * e, which fixed thresholds
+    turn into grades. So the score is a function of the features, and noise² is the share of the
+    variance that no ranker can explain: `info["noise"]` keeps it, and `return_signal` also
+    returns the score (N,), whose ranking is the best possible.
+
+    part: "train", "valid" or "test" draw different documents in the same world (`seed`), so no
+        split, hence no copy, is needed. Full size: 19,944, 2,994 and 6,983 queries.
+
+    Streams: numpy's default_rng([seed, 0]) for the world; [seed, part, 0] for the lengths;
+    [seed, part, 1 + chunk, k] for each 256 queries' factors (k = 0, 1), features (2) and noise
+    (3). A smaller `n_queries` gives the first queries of a larger one.
+
+    >>> yahoo_like(20)
+    RankingDataset(20 queries, 391 documents, 699 features, no groups)
+    """
+    if n_queries < 1 or part not in PARTS or not 0 <= noise <= 1:
+        raise ValueError(
+            f"yahoo_like: n_queries is {n_queries}, part is {part!r}, noise is {noise}; give at "
+            f"least 1 query, one of {PARTS}, and a noise in [0, 1]."
+        )
+    world, which = _world(seed, noise), PARTS.index(part) + 1
+    drawn = np.random.default_rng([seed, which, 0]).gamma(2.5, MEAN_LENGTH / 2.5, n_queries)
+    lengths = np.clip(np.rint(drawn), 1, MAX_LENGTH).astype(np.int64)
+    offsets = np.concatenate([[0], np.cumsum(lengths)])
+    features = np.zeros((offsets[-1], N_IDS), np.float32)
+    grades, signal = np.empty(offsets[-1], np.float32), np.empty(offsets[-1])
+
+    def fill(chunk: int) -> None:
+        first, last = chunk * CHUNK, min((chunk + 1) * CHUNK, n_queries)
+        rows = slice(offsets[first], offsets[last])
+        streams = [np.random.default_rng([seed, which, 1 + chunk, k]) for k in range(4)]
+        score = _fill(world, streams, lengths[first:last], features[rows])
+        observed = np.sqrt(1 - noise**2) * score + noise * streams[3].standard_normal(len(score))
+        grades[rows], signal[rows] = np.searchsorted(world.cuts, observed), score
+
+    # Every chunk has its own streams and rows, so threads change the time and nothing else.
+    with ThreadPoolExecutor(min(4, os.cpu_count() or 1)) as pool:
+        list(pool.map(fill, range(-(-n_queries // CHUNK))))
+    dataset = RankingDataset(
+        torch.from_numpy(features),
+        torch.from_numpy(grades),
+        torch.from_numpy(offsets),
+        info={"name": f"Yahoo-shaped stand-in, {part}", "seed": seed, "noise": noise},
+    )
+    return (dataset, torch.from_numpy(signal)) if return_signal else dataset
+
+
+def _fill(
+    world: World, streams: list[np.random.Generator], lengths: np.ndarray, out: np.ndarray
+) -> np.ndarray:
+    """Write the features of some queries into `out (n, 699)`; return the noise-free scores (n,)."""
+    n = int(lengths.sum())
+    shared = streams[0].standard_normal((len(lengths), FAMILIES + 1), np.float32)
+    factors = streams[1].standard_normal((n, FAMILIES + 1), np.float32)
+    factors *= np.float32(np.sqrt(1 - QUERY_SHARE))
+    factors += np.float32(np.sqrt(QUERY_SHARE)) * np.repeat(shared, lengths, axis=0)
+    score, start = np.empty(n), np.arange(N_ACTIVE) * BINS
+    for first in range(0, n, 1024):  # small enough for the processor's cache
+        rows = slice(first, min(first + 1024, n))
+        own = streams[2].standard_normal((rows.stop - first, N_ACTIVE), np.float32)
+        bins = _bins(_latent(world, factors[rows], own, slice(None)))
+        score[rows] = _signal(world, _grid()[bins[:, world.causes]])
+        bins += start
+        out[rows, world.columns] = world.table.ravel().take(bins)
+    return score
