@@ -1,8 +1,14 @@
-"""What a search over one setting returns."""
+"""What a search over one setting returns, and what it is judged by."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from torch import nn
+import torch
+from torch import Tensor, nn
+
+from fairpg_lite.data import RankingDataset
+from fairpg_lite.metrics import ndcg
+from fairpg_lite.policy import PlackettLuce
 
 
 @dataclass(frozen=True)
@@ -16,3 +22,13 @@ class Fitted:
     setting: float
     objective: float
     tried: dict[float, float] = field(default_factory=dict)
+
+
+@torch.no_grad()
+def mean_ndcg(scorer: Callable[[Tensor], Tensor], dataset: RankingDataset, k: int | None) -> float:
+    """Mean NDCG@k over the queries of their most probable rankings: what settings are chosen by."""
+    values = []
+    for batch in dataset.batches(256):
+        best = PlackettLuce(scorer(batch.features), batch.mask).mode
+        values.append(ndcg(best, batch.relevance, k=k, mask=batch.mask))
+    return float(torch.cat(values).double().mean())
