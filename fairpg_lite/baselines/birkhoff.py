@@ -40,6 +40,7 @@ def birkhoff(P: Tensor) -> Mixture:
     At most (n-1)**2 + 1 rankings: each step takes away as much of one ranking as the matrix
     holds, which empties an entry. Large weights come first, so that a few rankings carry most of
     the probability: a step looks among entries above a threshold that halves when none is left.
+    Sums that are off by up to 1e-6 (a float32 matrix) are taken for rounding and evened out first.
 
     >>> mixture = birkhoff(torch.tensor([[0.75, 0.25], [0.25, 0.75]]))
     >>> mixture.weights.tolist(), mixture.rankings.tolist()

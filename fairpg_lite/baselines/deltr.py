@@ -112,7 +112,9 @@ def deltr(
     for every rate).
     """
     if train.groups is None or (validation is not None and validation.groups is None):
-        raise ValueError("deltr: the dataset has no groups; add them with dataset.replace(groups=…).")
+        raise ValueError(
+            "deltr: the dataset has no groups; add them with dataset.replace(groups=…)."
+        )
     if optimizer not in ("sgd", "lbfgs"):
         raise ValueError(f"deltr: optimizer is {optimizer!r}; choose 'sgd' or 'lbfgs'.")
     if not lam >= 0 or math.isinf(lam):

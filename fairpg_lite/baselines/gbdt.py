@@ -78,11 +78,12 @@ def _lightgbm_data(
     grades = dataset.relevance
     if not dataset.n_documents:
         raise ValueError("gbdt: the dataset has no documents to learn from.")
-    if objective == "lambdarank" and ((grades != grades.round()) | (grades > _TOP_GRADE)).any():
+    odd = grades[(grades != grades.round()) | (grades > _TOP_GRADE)]
+    if objective == "lambdarank" and len(odd):
         raise ValueError(
-            f"gbdt: relevance {float(grades[(grades != grades.round()) | (grades > _TOP_GRADE)][0])} "
-            f"is not a whole grade 0..{_TOP_GRADE}, which lambdarank needs; round it "
-            "(dataset.replace(relevance=…)) or pass objective='regression'."
+            f"gbdt: relevance {float(odd[0])} is not a whole grade 0..{_TOP_GRADE}, which "
+            "lambdarank needs; round it (dataset.replace(relevance=…)) or pass "
+            "objective='regression'."
         )
     return lightgbm.Dataset(
         dataset.features.numpy(),

@@ -109,13 +109,13 @@ def _minimise(pairs: _Pairs, weights: np.ndarray, C: float, max_iterations: int)
     """Newton's method; the loss is piecewise quadratic, so a few steps end at the minimum."""
     if len(pairs.missing) == 0:
         return np.zeros_like(weights)
-    digits = 1e-10 if pairs.features.dtype == torch.float64 else 1e-5
+    digits = 1e-13 if pairs.features.dtype == torch.float64 else 1e-5
     value = 0.5 * float(weights @ weights) + C * pairs.loss(weights)
     for _ in range(max_iterations):
         gradient = weights + C * pairs.gradient()
         step = _solve_newton(pairs, gradient, C, digits)
         promised = float(gradient @ step)
-        if promised <= digits * max(value, 1.0):
+        if promised <= digits * value:
             return weights
         length = 1.0
         while length > 1e-8:

@@ -26,9 +26,7 @@ def linear_regression(dataset: RankingDataset) -> LinearScorer:
     target = dataset.relevance.double().mean()
     gram = torch.zeros(d, d, dtype=torch.float64)
     moment = torch.zeros(d, dtype=torch.float64)
-    for x, y in zip(
-        dataset.features.split(_BLOCK), dataset.relevance.split(_BLOCK), strict=True
-    ):
+    for x, y in zip(dataset.features.split(_BLOCK), dataset.relevance.split(_BLOCK), strict=True):
         centred = x.double() - mean
         gram += centred.T @ centred / count
         moment += centred.T @ (y.double() - target) / count
