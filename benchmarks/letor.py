@@ -1,0 +1,66 @@
+"""How fast is `load_letor`? Time as a ratio to scikit-learn's own reader on the same file.
+
+python -m benchmarks.letor
+"""
+
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+from sklearn.datasets import load_svmlight_file
+
+from fairpg_lite.data import RankingDataset, load_letor, mslr_sample, save_letor, yahoo, yahoo_like
+
+REPEATS = 5
+
+
+def _seconds(function: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    function()
+    return time.perf_counter() - start
+
+
+def reader_row(name: str, dataset: RankingDataset, suffix: str, directory: Path) -> str:
+    """Both readers in turn, so that a busy machine slows both; medians and their ratio."""
+    file = directory / f"{name.replace(' ', '_')}.txt{suffix}"
+    save_letor(dataset, file)
+    ours, theirs = [], []
+    for _ in range(REPEATS):
+        ours.append(_seconds(lambda: load_letor(file, n_features=dataset.n_features)))
+        theirs.append(_seconds(lambda: load_svmlight_file(str(file), query_id=True)))
+    a, b = float(np.median(ours)), float(np.median(theirs))
+    return f"{name + suffix:<26}{dataset.n_documents:>10,}{a:>10.2f}{b:>14.2f}{a / b:>8.2f}"
+
+
+def cache_row(n_queries: int, directory: Path) -> str:
+    """First and second load of a directory laid out as Yahoo's, filled with the stand-in."""
+    for part in ("train", "valid", "test"):
+        save_letor(yahoo_like(n_queries, part=part), directory / f"set1.{part}.txt")
+    options = {"expected_counts": None, "progress": False}
+    first = _seconds(lambda: yahoo(directory, **options))  # type: ignore[arg-type]
+    second = _seconds(lambda: yahoo(directory, **options))  # type: ignore[arg-type]
+    return f"yahoo(): first load {first:.2f} s, from the cache {second:.3f} s"
+
+
+def main() -> None:
+    """Print the table."""
+    print(f"{'file':<26}{'documents':>10}{'ours (s)':>10}{'sklearn (s)':>14}{'ratio':>8}")
+    with tempfile.TemporaryDirectory() as name:
+        directory = Path(name)
+        train, _ = mslr_sample(normalize=False)
+        for suffix in ("", ".gz", ".bz2"):
+            print(reader_row("MSLR sample", train, suffix, directory))
+        for n_queries in (100, 800):
+            stand_in = yahoo_like(n_queries)
+            print(reader_row(f"stand-in {n_queries} queries", stand_in, "", directory))
+    with tempfile.TemporaryDirectory() as name:
+        print(cache_row(300, Path(name)))
+    for n_queries in (1000, 19_944):
+        seconds = _seconds(lambda n=n_queries: yahoo_like(n))  # type: ignore[misc]
+        print(f"yahoo_like({n_queries}): {seconds:.2f} s")
+
+
+if __name__ == "__main__":
+    main()

@@ -5,8 +5,23 @@ for Fairness in Ranking" (NeurIPS 2019). The book derives every function; start 
 """
 
 from fairpg_lite._version import __version__
+from fairpg_lite.budget import BudgetResult, fit_to_budget
+from fairpg_lite.config import TrainConfig
+from fairpg_lite.data import (
+    LetorError,
+    RankingDataset,
+    german_credit,
+    load_letor,
+    mslr_sample,
+    save_letor,
+    synthetic,
+    yahoo,
+    yahoo_like,
+)
 from fairpg_lite.disparity import MERITS, group_disparity, individual_disparity, merit_of
+from fairpg_lite.evaluate import Evaluation, evaluate
 from fairpg_lite.exposure import position_bias, ranking_exposure
+from fairpg_lite.history import History
 from fairpg_lite.metrics import (
     average_precision,
     average_rank,
@@ -23,28 +38,45 @@ from fairpg_lite.metrics import (
 )
 from fairpg_lite.policy import PlackettLuce
 from fairpg_lite.scorers import LinearScorer, MLPScorer
+from fairpg_lite.train import fit
 
 __all__ = [
     "MERITS",
+    "BudgetResult",
+    "Evaluation",
+    "History",
+    "LetorError",
     "LinearScorer",
     "MLPScorer",
     "PlackettLuce",
+    "RankingDataset",
+    "TrainConfig",
     "__version__",
     "average_precision",
     "average_rank",
     "binary_gain",
     "dcg",
     "err",
+    "evaluate",
     "expected_dcg",
     "expected_ndcg",
     "exponential_gain",
+    "fit",
+    "fit_to_budget",
+    "german_credit",
     "group_disparity",
     "ideal_dcg",
     "individual_disparity",
     "linear_gain",
+    "load_letor",
     "merit_of",
+    "mslr_sample",
     "ndcg",
     "position_bias",
     "ranking_exposure",
     "reciprocal_rank",
+    "save_letor",
+    "synthetic",
+    "yahoo",
+    "yahoo_like",
 ]

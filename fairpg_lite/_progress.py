@@ -2,7 +2,6 @@
 
 import sys
 import time
-from types import TracebackType
 from typing import Any, Protocol, Self
 
 
@@ -45,12 +44,7 @@ class _Line(_Silent):
         text = f"\r{self.description}: {share:3.0f} % of {self.total:,} {self.unit}"
         print(text, end=end, file=sys.stderr, flush=True)
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None = None,
-        error: BaseException | None = None,
-        trace: TracebackType | None = None,
-    ) -> None:
+    def __exit__(self, *exc: object) -> None:
         self._show("\n")
 
 

@@ -63,7 +63,7 @@ def individual_disparity(exposure: Tensor, merit: Tensor, mask: Tensor | None = 
     pairs = (merit.unsqueeze(-1) >= merit.unsqueeze(-2)) & deserving.unsqueeze(-2)
     excess = (ratio.unsqueeze(-1) - ratio.unsqueeze(-2)).relu()
     count = pairs.sum((-1, -2)).clamp(min=1)
-    return torch.where(pairs, excess, 0.0).sum((-1, -2)) / count
+    return (excess * pairs).sum((-1, -2)) / count
 
 
 def group_ratios(
@@ -74,14 +74,23 @@ def group_ratios(
     A group that is absent from a query or has no merit there gets merit 0 and ratio 0.
     The group sizes cancel in mean over mean, so the ratio is one of sums.
     """
-    labels, index = torch.unique(groups, return_inverse=True)
-    empty = exposure.new_zeros((*exposure.shape[:-1], len(labels)))
+    index, count = _small_labels(groups)
+    empty = exposure.new_zeros((*exposure.shape[:-1], count))
     real = torch.ones_like(exposure) if mask is None else mask.to(exposure.dtype)
     size = empty.scatter_add(-1, index, real)
     total_merit = empty.scatter_add(-1, index, merit.to(exposure.dtype) * real)
     paid = empty.scatter_add(-1, index, exposure * real)
     ratio = torch.where(total_merit > 0, paid / torch.where(total_merit > 0, total_merit, 1.0), 0.0)
     return ratio, total_merit / size.clamp(min=1.0)
+
+
+def _small_labels(groups: Tensor) -> tuple[Tensor, int]:
+    """Labels 0..count-1 of the same partition; labels that are small already stay as they are."""
+    low, high = groups.aminmax()
+    if low >= 0 and high < 16:
+        return groups.long(), int(high) + 1
+    labels, index = torch.unique(groups, return_inverse=True)
+    return index, len(labels)
 
 
 def group_disparity(

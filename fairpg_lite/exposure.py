@@ -5,6 +5,7 @@ The exposure of a document is the position bias it can expect,
 """
 
 import math
+from functools import lru_cache
 
 import torch
 from torch import Tensor
@@ -56,6 +57,12 @@ def position_bias(
     if k is not None:
         bias = torch.where(j <= k, bias, 0.0)
     return bias.to(dtype or torch.get_default_dtype())
+
+
+@lru_cache(maxsize=1024)
+def log2_bias(n: int, dtype: torch.dtype, device: torch.device) -> Tensor:
+    """The paper's position bias, made once per length; shared, so never written to."""
+    return position_bias(n, dtype=dtype).to(device)
 
 
 def check_bias(where: str, bias: Tensor, n: int) -> None:

@@ -15,8 +15,7 @@ import torch
 from torch import Tensor
 
 from fairpg_lite import _check
-from fairpg_lite.exposure import check_bias
-from fairpg_lite.exposure import position_bias as make_bias
+from fairpg_lite.exposure import check_bias, log2_bias
 
 Gain = Callable[[Tensor], Tensor]
 
@@ -66,7 +65,7 @@ def _cutoff(where: str, k: int | None) -> int | None:
 
 def _discount(where: str, n: int, bias: Tensor | None, like: Tensor) -> Tensor:
     if bias is None:
-        return make_bias(n, dtype=like.dtype).to(like.device)
+        return log2_bias(n, like.dtype, like.device)
     check_bias(where, bias, n)
     return bias[:n].to(like)
 
@@ -164,9 +163,30 @@ def expected_ndcg(
     >>> expected_ndcg(torch.tensor([1.0, 0.6309]), torch.tensor([1.0, 0.0]))
     tensor(1.)
     """
-    value = expected_dcg(exposure, relevance, gain=gain, mask=mask)
+    _check.same_shape("expected_ndcg", "exposure", exposure, "relevance", relevance.shape)
+    worth, constant = ndcg_worth(
+        relevance, gain=gain, position_bias=position_bias, mask=mask, undefined=undefined
+    )
+    return (worth * exposure).sum(-1) + constant
+
+
+def ndcg_worth(
+    relevance: Tensor,
+    *,
+    gain: Gain = exponential_gain,
+    position_bias: Tensor | None = None,
+    mask: Tensor | None = None,
+    undefined: float = 1.0,
+) -> tuple[Tensor, Tensor]:
+    """NDCG as a linear function of exposure: weights ``(…, n)`` and a constant ``(…)``.
+
+    The weight is gain over ideal DCG; where nothing is relevant it is zero and the constant is
+    ``undefined``. Neither changes while a model learns, so ``fit`` computes them once.
+    """
+    worth = _worth("ndcg_worth", relevance, gain, mask)
     ideal = ideal_dcg(relevance, gain=gain, position_bias=position_bias, mask=mask)
-    return _normalise(value, ideal, undefined)
+    weight = _normalise(worth, ideal.unsqueeze(-1), 0.0)
+    return weight, torch.where(ideal > 0, 0.0, undefined).to(worth.dtype)
 
 
 def err(

@@ -15,9 +15,10 @@ from fairpg_lite.exposure import (
     check_bias,
     exact_exposure,
     exact_position_probs,
-    position_bias,
+    log2_bias,
     ranking_exposure,
 )
+from fairpg_lite.likelihood import LogProb, ScoreFunction
 
 
 class PlackettLuce:
@@ -66,15 +67,17 @@ class PlackettLuce:
     ) -> Tensor:
         """Rankings ``(*sample_shape, …, n)``: the document at each position (chapter 3).
 
-        Scores plus Gumbel noise, sorted: the same distribution as drawing from the top, document
-        by document, in one sort and without a probability that could underflow. The keys are
-        float64 so that noise added to a score of 1e4 keeps its digits.
+        Scores plus Gumbel noise -log(-log U), sorted: the same distribution as drawing from the
+        top, document by document, in one sort and without a probability that could underflow. The
+        keys are float64 so that noise added to a score of 1e4 keeps its digits.
         """
         keys = torch.empty(
             (*sample_shape, *self.scores.shape), dtype=torch.float64, device=self.scores.device
         )
-        keys.exponential_(generator=generator).log_().neg_().add_(self._masked(-math.inf))
-        return keys.argsort(dim=-1, descending=True, stable=True)
+        # U = 0 would put a real document among the padding at -inf.
+        keys.uniform_(generator=generator).clamp_(min=1e-300)
+        gumbel = keys.log_().neg_().log_()  # with its sign reversed, as the sort ascends
+        return gumbel.sub_(self._masked(-math.inf)).argsort(dim=-1)
 
     @property
     def mode(self) -> Tensor:
@@ -85,14 +88,7 @@ class PlackettLuce:
         """Log-probability ``(…)`` of rankings ``(…, n)``, extra sample axes first."""
         if self.validate_args:
             _check.permutations("log_prob", rankings, self.scores.shape[-1], self.mask)
-        # Far below every score but finite: -inf - (-inf) would be nan.
-        scores = self._masked(torch.finfo(self.scores.dtype).min / 4)
-        placed = scores.expand(rankings.shape).gather(-1, rankings)
-        remaining = placed.flip(-1).logcumsumexp(-1).flip(-1)
-        steps = placed - remaining
-        if self.mask is not None:
-            steps = torch.where(self.mask.expand(rankings.shape).gather(-1, rankings), steps, 0.0)
-        return steps.sum(-1)
+        return LogProb.apply(self.scores, rankings, self.mask)
 
     def entropy(self) -> Tensor:
         """Entropy ``(…)`` of Softmax(scores), the paper's regulariser; not that of the ranking."""
@@ -110,32 +106,28 @@ class PlackettLuce:
         values (``"mean"``, the paper; shrinks the gradient by (S-1)/S), the mean of the *other*
         values (``"loo"``, unbiased) or zero (None, unbiased and noisy).
         """
-        log_prob = self.log_prob(rankings)
+        if self.validate_args:
+            _check.permutations("expect", rankings, self.scores.shape[-1], self.mask)
         samples = rankings.shape[0]
-        if values.shape not in (log_prob.shape, rankings.shape):
+        if values.shape not in (rankings.shape[:-1], rankings.shape):
             raise ValueError(
                 f"expect: values has shape {tuple(values.shape)}; give one value per ranking, "
-                f"{tuple(log_prob.shape)}, or one per document, {tuple(rankings.shape)}."
+                f"{tuple(rankings.shape[:-1])}, or one per document, {tuple(rankings.shape)}."
             )
+        if baseline not in ("mean", "loo", None):
+            raise ValueError(f"expect: baseline is {baseline!r}; choose 'mean', 'loo' or None.")
         if baseline is not None and samples < 2:
             raise ValueError(
                 f"expect: {samples} sample(s) with baseline={baseline!r}; a baseline needs at "
                 "least two samples. Draw more, or pass baseline=None."
             )
-        mean = values.mean(0)
-        if baseline == "mean":
-            advantage = values - mean
-        elif baseline == "loo":
-            advantage = (values - mean) * (samples / (samples - 1))
-        elif baseline is None:
-            advantage = values
-        else:
-            raise ValueError(f"expect: baseline is {baseline!r}; choose 'mean', 'loo' or None.")
-        # Worth zero, but its gradient is that of log pi.
-        lever = log_prob - log_prob.detach()
-        if values.ndim == rankings.ndim:
-            lever = lever.unsqueeze(-1)
-        return mean + (advantage.detach() * lever).mean(0)
+        advantage = values.detach()
+        if baseline is not None:
+            advantage = advantage - advantage.mean(0)
+        if baseline == "loo":
+            # What the mean of the others leaves: v - (sum - v)/(S - 1) = S/(S - 1) (v - mean).
+            advantage = advantage * (samples / (samples - 1))
+        return ScoreFunction.apply(self.scores, values, advantage, rankings, self.mask)
 
     def position_probs(self, tolerance: float = TOLERANCE) -> Tensor:
         """Exact probabilities ``(…, n, n)``: row = document, column = position (chapter 4).
@@ -176,11 +168,8 @@ class PlackettLuce:
             raise ValueError(f"exposure: method is {method!r}; choose 'exact' or 'sample'.")
         if rankings is None:
             rankings = self.sample((samples,), generator=generator)
-        bias = log2_bias(n, self.scores) if position_bias is None else position_bias
-        paid = ranking_exposure(rankings, bias.to(self.scores), self.mask)
+        bias = log2_bias(n, self.scores.dtype, self.scores.device)
+        if position_bias is not None:
+            bias = position_bias.to(self.scores)
+        paid = ranking_exposure(rankings, bias, self.mask)
         return self.expect(paid, rankings, baseline)
-
-
-def log2_bias(n: int, like: Tensor) -> Tensor:
-    """The paper's position bias in the number format and on the device of ``like``."""
-    return position_bias(n, dtype=like.dtype).to(like.device)

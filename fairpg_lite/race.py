@@ -11,6 +11,7 @@ Everything exact in this package is a weighted sum of :math:`G_i(z_m)` over a fe
 """
 
 import math
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -69,35 +70,45 @@ class RankGeneratingFunction(torch.autograd.Function):
     """``G_i(z_m)``: log_w ``(…, n)`` and nodes ``(M,)`` to ``(…, n, M)``.
 
     The gradient with respect to ``log_w`` is written out (chapter 8 derives it and the tests check
-    it against ordinary autograd): it needs no logarithm and keeps nothing but ``log_w``.
+    it against finite differences): it needs no logarithm and keeps nothing but ``log_w``. Inside,
+    documents come first and queries last, ``(n, M, Q, B)``: the products over documents and the
+    sums over times then run along memory.
     """
 
     @staticmethod
-    def forward(ctx, log_w: Tensor, nodes: Tensor, log_t: Tensor, weight: Tensor) -> Tensor:
+    def forward(ctx: Any, log_w: Tensor, nodes: Tensor, log_t: Tensor, weight: Tensor) -> Tensor:
         ctx.save_for_backward(log_w, nodes, log_t, weight)
-        total = log_w.new_zeros((*log_w.shape, len(nodes)), dtype=nodes.dtype).transpose(-1, -2)
-        for piece in _pieces(log_w, nodes, log_t):
-            _, arrival, others, _ = _race(log_w, nodes, log_t[piece])
-            density = weight[piece].unsqueeze(-1) * arrival
-            total = total + (density.unsqueeze(-2) * others).sum(-3)
-        return total.transpose(-1, -2)
+        flat = _documents_first(log_w)
+        total = flat.new_zeros((len(flat), len(nodes), flat.shape[-1]), dtype=nodes.dtype)
+        for piece in _pieces(flat, nodes, log_t):
+            _, arrival, others, _ = _race(flat, nodes, log_t[piece])
+            density = (weight[piece, None] * arrival).unsqueeze(1)
+            total += (density * others).sum(-2)
+        return total.permute(2, 0, 1).reshape(*log_w.shape, len(nodes))
 
     @staticmethod
     @once_differentiable
-    def backward(ctx, upstream: Tensor):  # type: ignore[override]
+    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor, None, None, None]:
         log_w, nodes, log_t, weight = ctx.saved_tensors
-        pull = upstream.conj().transpose(-1, -2).unsqueeze(-3)  # (…, 1, M, n)
-        grad = torch.zeros_like(log_w)
-        for piece in _pieces(log_w, nodes, log_t):
-            y, arrival, others, slope = _race(log_w, nodes, log_t[piece])
-            own = pull * others * (weight[piece].unsqueeze(-1) * arrival).unsqueeze(-2)
+        flat = _documents_first(log_w)
+        n, m = upstream.shape[-2:]
+        pull = upstream.conj().reshape(-1, n, m).permute(1, 2, 0).unsqueeze(-2)  # (n, M, 1, B)
+        grad = torch.zeros_like(flat)
+        for piece in _pieces(flat, nodes, log_t):
+            y, arrival, others, slope = _race(flat, nodes, log_t[piece])
+            own = others * (weight[piece, None] * arrival).unsqueeze(1) * pull
             # Moving log w_k changes k's own arrival density ...
-            direct = own.sum(-2) * (1.0 - y)
+            direct = own.sum(1) * (1.0 - y)
             # ... and the chance that k is ahead of each of the others.
-            indirect = ((own.sum(-1, keepdim=True) - own) * slope).sum(-2) * arrival
+            indirect = ((own.sum(0) - own) * slope).sum(1) * arrival
             both = direct - indirect
-            grad = grad + (both.real if both.is_complex() else both).sum(-2)
-        return grad, None, None, None
+            grad += (both.real if both.is_complex() else both).sum(-2)
+        return grad.transpose(0, 1).reshape(log_w.shape), None, None, None
+
+
+def _documents_first(log_w: Tensor) -> Tensor:
+    """``(…, n)`` to ``(n, B)``, all leading axes in one."""
+    return log_w.reshape(-1, log_w.shape[-1]).transpose(0, 1).contiguous()
 
 
 def _pieces(log_w: Tensor, nodes: Tensor, log_t: Tensor) -> list[slice]:
@@ -107,19 +118,18 @@ def _pieces(log_w: Tensor, nodes: Tensor, log_t: Tensor) -> list[slice]:
 
 
 def _race(log_w: Tensor, nodes: Tensor, log_t: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """The race at times ``log_t (Q,)``.
+    """The race of ``log_w (n, B)`` at times ``log_t (Q,)``.
 
-    Returns ``y = w t`` and the arrival density per unit of log-time, both ``(…, Q, n)``; the
-    product over the *other* documents ``(…, Q, M, n)``; and ``(1 - z) / g``, the relative slope
+    Returns ``y = w t`` and the arrival density per unit of log-time, both ``(n, Q, B)``; the
+    product over the *other* documents ``(n, M, Q, B)``; and ``(1 - z) / g``, the relative slope
     of a factor ``g``, of the same shape.
     """
     # Past this point exp(-y) is zero anyway; without the clamp y * exp(-y) would be inf * 0.
     latest = math.log(-math.log(torch.finfo(log_w.dtype).tiny))
-    log_y = (log_w.unsqueeze(-2) + log_t.unsqueeze(-1)).clamp(max=latest)
-    y = log_y.exp()
+    y = (log_w.unsqueeze(1) + log_t.unsqueeze(-1)).clamp_(max=latest).exp_()
     waiting = torch.exp(-y)
-    z = nodes.unsqueeze(-1)
-    factor = z + (1.0 - z) * waiting.unsqueeze(-2)
+    z = nodes[:, None, None]
+    factor = (1.0 - z) * waiting.unsqueeze(1) + z
     inverse = factor.reciprocal()
-    others = factor.prod(-1, keepdim=True) * inverse
+    others = factor.prod(0) * inverse
     return y, y * waiting, others, (1.0 - z) * inverse

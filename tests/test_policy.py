@@ -153,3 +153,20 @@ def test_shapes_follow_torch_distributions():
     assert policy.expect(torch.zeros(7, 3, 2), rankings).shape == (3, 2)
     assert policy.expect(torch.zeros(7, 3, 2, 5), rankings).shape == (3, 2, 5)
     assert repr(policy) == "PlackettLuce(batch_shape=(3, 2), n=5)"
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e3])
+def test_log_prob_and_its_gradient_in_both_number_ranges(scale):
+    """Plain exponentials for ordinary scores, logarithms for wide ones: the same function."""
+    s = scores(6, scale).requires_grad_()
+    rankings = PlackettLuce(s.detach() / scale).sample(
+        (9,), generator=torch.Generator().manual_seed(0)
+    )
+    log_prob = PlackettLuce(s).log_prob(rankings)
+    weights = scores(9, seed=4)
+    (grad,) = torch.autograd.grad(log_prob @ weights, s)
+    placed = s.expand(rankings.shape).gather(-1, rankings)
+    left = torch.stack([placed[:, k:].logsumexp(-1) for k in range(6)], -1)
+    expected = (placed - left).sum(-1)
+    assert_close(log_prob, expected)
+    assert_close(grad, torch.autograd.grad(expected @ weights, s)[0])

@@ -1,4 +1,7 @@
-"""Data: the paper's sets, open stand-ins, and readers of LETOR files."""
+"""Data: the paper's sets, open stand-ins, and readers of LETOR files.
+
+No file here has the name of a function, so that the function never hides the file.
+"""
 
 from fairpg_lite.data.batches import Batch, Batches
 from fairpg_lite.data.dataset import Query, RankingDataset
@@ -7,9 +10,9 @@ from fairpg_lite.data.letor import load_letor, save_letor
 from fairpg_lite.data.letor_lines import LetorError
 from fairpg_lite.data.mslr import mslr_sample
 from fairpg_lite.data.summary import Summary
-from fairpg_lite.data.synthetic import synthetic
-from fairpg_lite.data.yahoo import YahooSets, yahoo
-from fairpg_lite.data.yahoo_like import yahoo_like
+from fairpg_lite.data.synthetic_set import synthetic
+from fairpg_lite.data.yahoo_set import YahooSets, yahoo
+from fairpg_lite.data.yahoo_stand_in import yahoo_like
 
 __all__ = [
     "Batch",

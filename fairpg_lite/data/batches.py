@@ -79,8 +79,25 @@ class Batches:
         longest = int(dataset.lengths.max()) if len(dataset) else 0
         # One row of True serves every mask without padding.
         real = torch.ones(1, longest, dtype=torch.bool, device=dataset.features.device)
+        if self.size == 1:
+            yield from self._singles(real)
+            return
         for queries in self._order():
             yield self._batch(queries, real)
+
+    def _singles(self, real: Tensor) -> Iterator[Batch]:
+        """One query at a time, in one slice of each array: training spends its life here."""
+        ds, dtype = self.dataset, self.dtype
+        features, relevance = ds.features[None], ds.relevance[None]
+        groups = None if ds.groups is None else ds.groups[None]
+        order = self._order()
+        for queries, i in zip(order, torch.cat(order).tolist() if order else [], strict=True):
+            rows = slice(ds._bounds[i], ds._bounds[i + 1])
+            x, y = features[:, rows], relevance[:, rows]
+            if dtype is not None:
+                x, y = x.to(dtype), y.to(dtype)
+            member = None if groups is None else groups[:, rows]
+            yield Batch(x, y, member, real[:, : rows.stop - rows.start], queries)
 
     def _batch(self, queries: Tensor, real: Tensor) -> Batch:
         index, bounds = queries.tolist(), self.dataset._bounds

@@ -17,11 +17,13 @@ import gzip
 import io
 import lzma
 import os
+import tarfile
+import zipfile
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -36,11 +38,21 @@ BLOCK_BYTES = 4 << 20
 MAX_INFERRED_FEATURES = 100_000
 
 
+_DAMAGE = (
+    EOFError,
+    zlib.error,
+    lzma.LZMAError,
+    gzip.BadGzipFile,
+    tarfile.TarError,
+    zipfile.BadZipFile,
+)
+
+
 class Source(NamedTuple):
     """Where text comes from: a name for messages, and a function that opens the bytes."""
 
     name: str
-    open: Callable[[], AbstractContextManager[IO[bytes]]]
+    open: Callable[[], AbstractContextManager[Any]]
 
 
 def load_letor(
@@ -106,14 +118,14 @@ def read_source(
 
 
 @contextmanager
-def open_file(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
+def open_file(path: str | os.PathLike[str]) -> Iterator[Any]:
     """The text of a file, decompressed if need be."""
     with open(path, "rb") as raw, decompressed(raw) as text:
         yield text
 
 
 @contextmanager
-def decompressed(raw: Any) -> Iterator[IO[bytes]]:
+def decompressed(raw: Any) -> Iterator[Any]:
     """The text behind a buffered reader, decompressed if its first bytes say so."""
     # peek, not read and seek: going back is slow inside a compressed archive.
     head = raw.peek(6)
@@ -136,7 +148,7 @@ def _chunks(source: Source) -> Iterator[bytes]:
         with source.open() as stream:
             while chunk := stream.read(BLOCK_BYTES):
                 yield chunk
-    except (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile) as error:
+    except _DAMAGE as error:
         raise LetorError(
             source.name, None, f"the compressed file is cut or damaged ({error})"
         ) from error

@@ -28,7 +28,7 @@ def _checksum(array: np.ndarray) -> int:
     crc = 0
     flat = array.reshape(-1)
     for start in range(0, len(flat), 1 << 20):  # in blocks: a memory map is read, never held
-        crc = zlib.crc32(np.ascontiguousarray(flat[start : start + (1 << 20)]), crc)
+        crc = zlib.crc32(flat[start : start + (1 << 20)].tobytes(), crc)
     return crc
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path, PurePosixPath
-from typing import IO, NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 
@@ -57,17 +57,20 @@ class _Found(NamedTuple):
         return sha256(text.encode()).hexdigest()
 
     @contextmanager
-    def open(self) -> Iterator[IO[bytes]]:
+    def open(self) -> Iterator[Any]:
         if self.member is None:
             with open_file(self.file) as text:
                 yield text
         elif self.file.name.lower().endswith(_ZIP):
-            with zipfile.ZipFile(self.file) as archive, archive.open(self.member) as raw:
-                with decompressed(raw) as text:
-                    yield text
+            with (
+                zipfile.ZipFile(self.file) as zipped,
+                zipped.open(self.member) as raw,
+                decompressed(raw) as text,
+            ):
+                yield text
         else:
-            with tarfile.open(self.file) as archive:
-                member = archive.extractfile(self.member)
+            with tarfile.open(self.file) as tarred:
+                member = tarred.extractfile(self.member)
                 assert member is not None  # _members lists regular files only
                 with member, decompressed(member) as text:
                     yield text

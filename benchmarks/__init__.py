@@ -1,0 +1,1 @@
+"""Speed and accuracy, measured as ratios in one run. `make bench` runs them all."""

@@ -1,0 +1,80 @@
+"""How wrong is a gradient for the time it takes? No baseline, mean, leave-one-out, exact.
+
+python -m benchmarks.gradients
+"""
+
+from functools import partial
+from typing import Any
+
+import matplotlib.pyplot as plt
+import torch
+from torch import Tensor
+
+from benchmarks import _timing
+from fairpg_lite import PlackettLuce, expected_ndcg, individual_disparity
+from fairpg_lite.figures import use_style
+
+COMMAND = "python -m benchmarks.gradients"
+SAMPLES = (2, 5, 10, 25, 100, 400)
+TOLERANCES = (1e-3, 1e-4, 1e-5, 1e-7, 1e-9)
+QUERIES, N = 64, 24
+
+
+def problem() -> tuple[Tensor, Tensor]:
+    g = torch.Generator().manual_seed(0)
+    scores = torch.randn(QUERIES, N, generator=g, dtype=torch.float64).requires_grad_()
+    return scores, torch.randint(0, 5, (QUERIES, N), generator=g).double()
+
+
+def gradient(scores: Tensor, relevance: Tensor, **how: Any) -> Tensor:
+    """Gradient of NDCG - D_ind by the scores, query by query ``(Q, n)``."""
+    exposure = PlackettLuce(scores, validate_args=False).exposure(**how)
+    value = expected_ndcg(exposure, relevance) - individual_disparity(exposure, relevance)
+    return torch.autograd.grad(value.sum(), scores)[0]
+
+
+def main() -> None:
+    """Root mean square error over queries and five draws, relative to the true gradient."""
+    torch.set_num_threads(1)
+    scores, relevance = problem()
+    truth = gradient(scores, relevance, tolerance=1e-12)
+    rows: list[dict] = []
+    settings: dict[str, list[tuple[float, dict]]] = {
+        baseline or "none": [
+            (s, {"method": "sample", "samples": s, "baseline": baseline}) for s in SAMPLES
+        ]
+        for baseline in (None, "mean", "loo")
+    }
+    settings["exact"] = [(t, {"tolerance": t}) for t in TOLERANCES]
+    for name, choices in settings.items():
+        for setting, how in choices:
+            errors = []
+            for seed in range(1 if name == "exact" else 5):
+                g = torch.Generator().manual_seed(seed)
+                got = gradient(scores, relevance, generator=g, **how)
+                errors.append((got - truth).square().sum(-1) / truth.square().sum(-1))
+            error = float(torch.stack(errors).mean().sqrt())
+            run = _timing.interleaved({"x": partial(gradient, scores, relevance, **how)}, 5)
+            rows.append(
+                {"way": name, "setting": setting, "error": error, "seconds": run["x"] / QUERIES}
+            )
+            print(f"{name:>6} {setting:>8g}: relative error {error:9.2e}")
+    _timing.store("gradients", COMMAND, rows=rows)
+    use_style()
+    figure, axis = plt.subplots(figsize=(6.4, 3.8))
+    for (name, _), marker in zip(settings.items(), "ovs^", strict=True):
+        mine = [r for r in rows if r["way"] == name]
+        axis.loglog(
+            [r["seconds"] * 1e6 for r in mine],
+            [r["error"] for r in mine],
+            marker=marker,
+            label=name,
+        )
+    axis.set_xlabel("µs per query")
+    axis.set_ylabel("relative error of the gradient")
+    axis.legend(title="baseline")
+    _timing.save_figure(figure, "gradients")
+
+
+if __name__ == "__main__":
+    main()

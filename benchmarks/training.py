@@ -1,0 +1,152 @@
+"""How much faster is ``fit`` than the paper's loop taken literally?
+
+python -m benchmarks.training
+"""
+
+from collections.abc import Callable
+
+import matplotlib.pyplot as plt
+import torch
+from torch import nn
+
+from benchmarks import _timing, literal
+from fairpg_lite import (
+    LinearScorer,
+    MLPScorer,
+    RankingDataset,
+    TrainConfig,
+    german_credit,
+    yahoo_like,
+)
+from fairpg_lite.figures import use_style
+from fairpg_lite.train import _Run
+
+COMMAND = "python -m benchmarks.training"
+LITERAL_QUERIES = 6
+ROUNDS = 7
+
+
+def literal_epoch(
+    scorer: nn.Module, data: RankingDataset, samples: int, lam: float, disparity: str
+) -> Callable[[], None]:
+    """The literal loop over a few queries; callers divide by LITERAL_QUERIES."""
+    optimizer = torch.optim.Adam(scorer.parameters(), lr=1e-5)
+    generator = torch.Generator().manual_seed(0)
+
+    def run() -> None:
+        for i in range(LITERAL_QUERIES):
+            literal.step(
+                scorer,
+                optimizer,
+                data[i],
+                lam=lam,
+                samples=samples,
+                disparity=disparity,
+                generator=generator,
+            )
+
+    return run
+
+
+def fit_epoch(scorer: nn.Module, data: RankingDataset, config: TrainConfig) -> Callable[[], None]:
+    """One epoch of ``fit``, without its setting up."""
+    return _Run(scorer, data, config, None).epoch
+
+
+def scoring_epoch(scorer: nn.Module, data: RankingDataset, size: int) -> Callable[[], None]:
+    """The floor: the scorer's forward and backward on the same batches, and nothing else."""
+
+    def run() -> None:
+        for batch in data.batches(size, shuffle=True, generator=torch.Generator().manual_seed(0)):
+            scorer.zero_grad(set_to_none=True)
+            scorer(batch.features).sum().backward()
+
+    return run
+
+
+def reading_epoch(data: RankingDataset) -> Callable[[], None]:
+    """A pass over the features at memory speed."""
+
+    def run() -> None:
+        data.features.sum()
+
+    return run
+
+
+def measure(
+    name: str, data: RankingDataset, model: type, samples: int, lam: float, disparity: str
+) -> dict:
+    """Microseconds per query of every way to train one model on one data set."""
+
+    def scorer() -> nn.Module:
+        return model(data.n_features, generator=torch.Generator().manual_seed(0))
+
+    def config(method: str, size: int) -> TrainConfig:
+        return TrainConfig(
+            lam=lam, disparity=disparity, method=method, samples=samples, batch_size=size, lr=1e-5
+        )
+
+    work = {"literal": literal_epoch(scorer(), data, samples, lam, disparity)}
+    for size in (1, 64):
+        for method in ("sample", "exact"):
+            work[f"{method} {size}"] = fit_epoch(scorer(), data, config(method, size))
+        work[f"scoring {size}"] = scoring_epoch(scorer(), data, size)
+    work["reading"] = reading_epoch(data)
+    spent = _timing.interleaved(work, ROUNDS)
+    per_query = {
+        key: value / (LITERAL_QUERIES if key == "literal" else len(data)) * 1e6
+        for key, value in spent.items()
+    }
+    return {"data": name, "model": model.__name__, "lam": lam, "microseconds": per_query}
+
+
+def table(rows: list[dict]) -> str:
+    ways = ["sample 1", "exact 1", "sample 64", "exact 64", "scoring 1", "scoring 64", "reading"]
+    lines = [
+        f"{'times faster than the literal loop':<40}" + "".join(f"{way:>12}" for way in ways),
+    ]
+    for row in rows:
+        spent = row["microseconds"]
+        label = f"{row['data']}, {row['model']}, lambda {row['lam']:g}"
+        ratios = "".join(f"{spent['literal'] / spent[way]:>12,.0f}" for way in ways)
+        lines.append(f"{label:<40}{ratios}")
+    return "\n".join(lines)
+
+
+def draw(rows: list[dict]) -> None:
+    use_style()
+    figure, axis = plt.subplots(figsize=(8, 4))
+    ways = ["sample 1", "exact 1", "sample 64", "exact 64", "scoring 64"]
+    width = 0.8 / len(ways)
+    for k, way in enumerate(ways):
+        heights = [row["microseconds"]["literal"] / row["microseconds"][way] for row in rows]
+        places = [i + (k - 2) * width for i in range(len(rows))]
+        axis.bar(places, heights, width, label=way)
+    labels = [f"{r['data']}\n{r['model']}\nλ={r['lam']:g}" for r in rows]
+    axis.set_xticks(range(len(rows)), labels, fontsize=7)
+    axis.set_yscale("log")
+    axis.set_ylabel("times the literal loop's speed")
+    axis.legend(ncols=len(ways), fontsize=7, loc="upper center", bbox_to_anchor=(0.5, 1.12))
+    _timing.save_figure(figure, "training")
+
+
+def main() -> None:
+    """Measure, print, store and draw."""
+    torch.set_num_threads(1)
+    yahoo = yahoo_like(256, seed=0)
+    german, _ = german_credit(seed=0)
+    rows = []
+    for name, data, samples, disparity in (
+        ("Yahoo-shaped", yahoo, 10, "individual"),
+        ("German Credit", german[:256], 25, "group"),
+    ):
+        for model in (LinearScorer, MLPScorer):
+            for lam in (0.0, 1.0):
+                rows.append(measure(name, data, model, samples, lam, disparity))
+                print(table(rows[-1:]) if len(rows) == 1 else table(rows[-1:]).splitlines()[1])
+    _timing.store("training", COMMAND, rows=rows)
+    draw(rows)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,69 @@
+"""What every test run needs before the first kernel or tensor: repeatable arithmetic.
+
+The variables are set here, not in a fixture, because nbval starts its kernels from this process and
+they inherit them; tools/run_chapters.py sets the same when it stores a chapter's outputs.
+"""
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent
+
+os.environ["OMP_NUM_THREADS"] = "1"
+os.environ["PYTHONHASHSEED"] = "0"
+# Kernels run inside book/: without this they would miss a checkout that is not installed.
+os.environ["PYTHONPATH"] = os.pathsep.join(
+    [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
+)
+
+import pytest  # noqa: E402
+import torch  # noqa: E402
+
+torch.set_num_threads(1)
+
+collect_ignore_glob = ["_build/*", ".venv/*", "build/*"]
+
+
+def pytest_configure(config):
+    if config.option.nbval_sanitize_with is None:
+        config.option.nbval_sanitize_with = str(ROOT / "tests" / "nbval_sanitize.cfg")
+
+
+@pytest.fixture(scope="session")
+def built_book():
+    """The folder of the built pages: `make book`, from nothing, once per test run.
+
+    From nothing, because Sphinx repeats no warning about a page it does not read again. Two xdist
+    workers that need the book share one build.
+    """
+    from filelock import FileLock
+
+    run = os.environ.get("PYTEST_XDIST_TESTRUNUID", str(os.getpid()))
+    stamp = ROOT / "_build" / ".tested"
+    lock = Path(tempfile.gettempdir()) / f"book-{hashlib.sha256(bytes(ROOT)).hexdigest()[:12]}.lock"
+    with FileLock(str(lock)):
+        if not (stamp.exists() and stamp.read_text() == run):
+            shutil.rmtree(ROOT / "_build", ignore_errors=True)
+            build = make_book()
+            assert build.returncode == 0, f"`make book` failed:\n{build.stdout[-6000:]}"
+            stamp.write_text(run)
+    return ROOT / "_build" / "html"
+
+
+def make_book(*overrides):
+    """`make book` with the Python that runs the tests; -o: it is set up already."""
+    prefix = sys.prefix
+    command = ["make", "book", f"VENV={prefix}", "-o", "setup", "-o", f"{prefix}/.installed"]
+    return subprocess.run(
+        [*command, *overrides],
+        cwd=ROOT,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        check=False,
+    )

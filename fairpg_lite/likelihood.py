@@ -1,0 +1,111 @@
+r"""The log-probability of a ranking and its gradient, written out (chapters 3 and 6).
+
+With the documents in ranked order, :math:`\log\pi = \sum_k (s_k - \log R_k)` where
+:math:`R_k = \sum_{l \ge k} e^{s_l}` is what remains, and
+:math:`\partial \log\pi / \partial s_l = 1 - \sum_{k \le l} e^{s_l} / R_k`: one, less the chance of
+being picked at each draw that the document was still in. Two running sums give both, where a
+general autograd pass would walk a graph for every position.
+"""
+
+import math
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+
+def _in_order(scores: Tensor, rankings: Tensor, mask: Tensor | None) -> tuple[Tensor, bool]:
+    """Scores by position ``(S, …, n)``, padding -inf; and whether plain exponentials are safe."""
+    shifted = scores if mask is None else scores.masked_fill(~mask, -math.inf)
+    shifted = shifted - shifted.amax(-1, keepdim=True)
+    lowest = shifted.masked_fill(shifted == -math.inf, 0.0) if mask is not None else shifted
+    safe = float(lowest.amin()) > 0.8 * math.log(torch.finfo(scores.dtype).tiny)
+    return shifted.expand(rankings.shape).gather(-1, rankings), safe
+
+
+def _suffix(running: Any, values: Tensor) -> Tensor:
+    return running(values.flip(-1), -1).flip(-1)
+
+
+def log_steps(scores: Tensor, rankings: Tensor, mask: Tensor | None) -> Tensor:
+    """Log-probability of each draw ``(S, …, n)``: score less log of what remains."""
+    placed, safe = _in_order(scores, rankings, mask)
+    if safe:
+        remaining = _suffix(torch.cumsum, placed.exp()).log()
+    else:
+        remaining = _suffix(torch.logcumsumexp, placed)
+    return _real(placed - remaining, rankings, mask)
+
+
+def log_slopes(scores: Tensor, rankings: Tensor, mask: Tensor | None) -> Tensor:
+    """Derivative of log pi by the score of the document at each position ``(S, …, n)``."""
+    placed, safe = _in_order(scores, rankings, mask)
+    if safe:
+        weight = placed.exp()
+        picked = weight * _suffix(torch.cumsum, weight).reciprocal().cumsum(-1)
+    else:
+        remaining = _suffix(torch.logcumsumexp, placed)
+        picked = (placed + torch.logcumsumexp(-remaining, -1)).exp()
+    return _real(1.0 - picked, rankings, mask)
+
+
+def _real(values: Tensor, rankings: Tensor, mask: Tensor | None) -> Tensor:
+    if mask is None:
+        return values
+    return torch.where(mask.expand(rankings.shape).gather(-1, rankings), values, 0.0)
+
+
+def _to_documents(by_position: Tensor, rankings: Tensor) -> Tensor:
+    return torch.zeros_like(by_position).scatter_(-1, rankings, by_position)
+
+
+class LogProb(torch.autograd.Function):
+    """scores ``(…, n)`` and rankings ``(S, …, n)`` to log-probabilities ``(S, …)``."""
+
+    @staticmethod
+    def forward(ctx: Any, scores: Tensor, rankings: Tensor, mask: Tensor | None) -> Tensor:
+        ctx.save_for_backward(scores, rankings)
+        ctx.mask = mask
+        return log_steps(scores, rankings, mask).sum(-1)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor, None, None]:
+        scores, rankings = ctx.saved_tensors
+        slopes = upstream.unsqueeze(-1) * log_slopes(scores, rankings, ctx.mask)
+        return _to_documents(slopes, rankings).sum_to_size(scores.shape), None, None
+
+
+class ScoreFunction(torch.autograd.Function):
+    """The mean of ``values (S, …)`` or ``(S, …, n)``; backward, the score-function estimator.
+
+    ``advantage`` is ``values`` less the baseline, of the same shape.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        scores: Tensor,
+        values: Tensor,
+        advantage: Tensor,
+        rankings: Tensor,
+        mask: Tensor | None,
+    ) -> Tensor:
+        ctx.save_for_backward(scores, advantage, rankings)
+        ctx.mask = mask
+        return values.mean(0)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
+        scores, advantage, rankings = ctx.saved_tensors
+        coefficient = upstream * advantage
+        if advantage.ndim == rankings.ndim:
+            coefficient = coefficient.sum(-1)
+        slopes = coefficient.unsqueeze(-1) * log_slopes(scores, rankings, ctx.mask)
+        grad_scores = _to_documents(slopes, rankings).mean(0)
+        grad_values = None
+        if ctx.needs_input_grad[1]:
+            grad_values = upstream.expand(advantage.shape) / len(advantage)
+        return grad_scores, grad_values, None, None, None

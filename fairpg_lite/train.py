@@ -1,0 +1,211 @@
+"""PG-Rank and Fair-PG-Rank: Algorithm 1 of the paper's appendix (chapter 7)."""
+
+import copy
+import math
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from fairpg_lite import _check
+from fairpg_lite._progress import progress_bar
+from fairpg_lite.checkpoint import load_checkpoint, save_checkpoint
+from fairpg_lite.config import TrainConfig
+from fairpg_lite.data import RankingDataset
+from fairpg_lite.data.batches import Batch
+from fairpg_lite.history import History
+from fairpg_lite.objective import Worth, batch_terms
+
+
+def fit(
+    scorer: nn.Module,
+    dataset: RankingDataset,
+    config: TrainConfig | None = None,
+    valid: RankingDataset | None = None,
+    *,
+    progress: bool = True,
+    checkpoint: str | Path | None = None,
+    checkpoint_every: int = 1,
+) -> History:
+    """Train ``scorer`` in place to maximise mean U - lam * D over the queries of ``dataset``.
+
+    ``scorer`` is any module from features ``(…, n, d)`` to scores ``(…, n)``. With ``valid`` the
+    objective is evaluated after each epoch, ``config.patience`` may end the training, and the best
+    epoch's weights are kept. With ``checkpoint`` the state is written every ``checkpoint_every``
+    epochs, and an existing file is continued, to the same result bit by bit. Ctrl-C ends the
+    training with what it has, and ``history.stopped`` says so.
+    """
+    run = _Run(scorer, dataset, config or TrainConfig(), valid)
+    path = None if checkpoint is None else Path(checkpoint)
+    if path is not None and path.exists():
+        run.restore(load_checkpoint(path, run.history.config, scorer))
+    with progress_bar("training", run.config.epochs, "epoch", progress) as bar:
+        bar.update(len(run.history))
+        try:
+            while not run.finished():
+                run.epoch()
+                _show(bar, run.history)
+                if path is not None and (
+                    run.finished() or len(run.history) % checkpoint_every == 0
+                ):
+                    save_checkpoint(path, run.state())
+        except KeyboardInterrupt:
+            run.history.stopped = "interrupted"
+    run.keep_best()
+    return run.history
+
+
+def _show(bar: Any, history: History) -> None:
+    if hasattr(bar, "set_postfix"):
+        figures = {"U": history.utility[-1], "D": history.disparity[-1]}
+        bar.set_postfix({name: f"{value:.4f}" for name, value in figures.items()}, refresh=False)
+    bar.update(1)
+
+
+def make_optimizer(scorer: nn.Module, config: TrainConfig) -> torch.optim.Optimizer:
+    parameters = [p for p in scorer.parameters() if p.requires_grad]
+    if config.optimizer == "sgd":
+        return torch.optim.SGD(parameters, config.lr, weight_decay=config.weight_decay)
+    # One kernel per step instead of a dozen: at one query per update the optimiser would be a
+    # third of the time.
+    return torch.optim.Adam(parameters, config.lr, weight_decay=config.weight_decay, fused=True)
+
+
+class _Run:
+    """The state of one training run: what an epoch reads and writes."""
+
+    def __init__(
+        self,
+        scorer: nn.Module,
+        dataset: RankingDataset,
+        config: TrainConfig,
+        valid: RankingDataset | None,
+    ):
+        self.config, self.valid = config, valid
+        self.scorer = scorer.to(device=config.device, dtype=config.dtype)
+        self.dtype = next(scorer.parameters()).dtype
+        self.dataset = dataset if config.device == "cpu" else dataset.to(device=config.device)
+        _check_dataset(self.dataset, config)
+        self.optimizer = make_optimizer(scorer, config)
+        # Two streams, so that changing the number of samples leaves the order of queries alone.
+        self.order = torch.Generator().manual_seed(2 * config.seed)
+        self.draws = torch.Generator(config.device).manual_seed(2 * config.seed + 1)
+        self.worth = Worth(self.dataset, config, self.dtype) if config.utility == "ndcg" else None
+        self.history = History(config=config.to_dict())
+        self.best: tuple[float, int, dict[str, Tensor]] | None = None
+
+    def finished(self) -> bool:
+        if len(self.history) >= self.config.epochs:
+            self.history.stopped = "epochs"
+        elif self.best is not None and self.config.patience is not None:
+            waited = len(self.history) - self.best[1]
+            self.history.stopped = "patience" if waited >= self.config.patience else ""
+        return bool(self.history.stopped)
+
+    def epoch(self) -> None:
+        start = time.perf_counter()
+        decay = self.config.lr_decay ** len(self.history)
+        for group in self.optimizer.param_groups:
+            group["lr"] = self.config.lr * decay
+        gamma = self.config.entropy * self.config.entropy_decay ** len(self.history)
+        batches = self.dataset.batches(
+            self.config.batch_size, shuffle=True, generator=self.order, dtype=self.dtype
+        )
+        with _check.trusted():
+            rows = [self.update(batch, gamma) for batch in batches]
+        columns = [torch.cat([x.reshape(-1) for x in column]) for column in zip(*rows, strict=True)]
+        names = ("utility", "disparity", "entropy", "gradient_norm")
+        means = [float(column.double().mean()) for column in columns]
+        row = dict(zip(names, means, strict=True))
+        self.history.append({**row, "seconds": time.perf_counter() - start})
+        if self.valid is not None:
+            self.validate(self.valid)
+
+    def update(self, batch: Batch, gamma: float) -> tuple[Tensor, ...]:
+        """One step of Algorithm 1: draw, estimate the gradient, move.
+
+        Returns utility, disparity and entropy of each query ``(B,)``, and the gradient's norm.
+        """
+        self.optimizer.zero_grad(set_to_none=True)
+        scores = self.scorer(batch.features)
+        terms = batch_terms(scores, batch, self.config, self.draws, self.worth)
+        objective = terms.total(self.config.lam, gamma)
+        # The gradient of minus the mean over the batch.
+        objective.backward(torch.full_like(objective, -1.0 / len(objective)))
+        norm = _gradient_norm(self.scorer)
+        if not math.isfinite(float(norm)) or not math.isfinite(float(objective.detach().sum())):
+            raise FloatingPointError(_blame(terms.scores, objective, batch, len(self.history) + 1))
+        self.optimizer.step()
+        shown = (terms.utility, terms.disparity, terms.entropy, norm)
+        return tuple(part.detach() for part in shown)
+
+    def validate(self, valid: RankingDataset) -> None:
+        from fairpg_lite.evaluate import objective_on
+
+        utility, disparity = objective_on(self.scorer, valid, self.config)
+        self.history.append({"valid_utility": utility, "valid_disparity": disparity})
+        value = utility - self.config.lam * disparity
+        if self.best is None or value > self.best[0]:
+            weights = copy.deepcopy(self.scorer.state_dict())
+            self.best = (value, len(self.history), weights)
+
+    def keep_best(self) -> None:
+        if self.best is not None:
+            self.scorer.load_state_dict(self.best[2])
+
+    def state(self) -> dict[str, Any]:
+        return {
+            "config": self.history.config,
+            "history": self.history.to_dict(),
+            "scorer": self.scorer.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
+            "order": self.order.get_state(),
+            "draws": self.draws.get_state(),
+            "best": self.best,
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        self.scorer.load_state_dict(state["scorer"])
+        self.optimizer.load_state_dict(state["optimizer"])
+        self.order.set_state(state["order"])
+        self.draws.set_state(state["draws"])
+        self.best = state["best"]
+        self.history = History(**{**state["history"], "config": self.history.config})
+        self.history.stopped = ""
+
+
+def _check_dataset(dataset: RankingDataset, config: TrainConfig) -> None:
+    if len(dataset) == 0:
+        raise ValueError("fit: the dataset holds no query.")
+    if config.lam > 0 and config.disparity == "group" and dataset.groups is None:
+        raise ValueError(
+            "fit: disparity='group' with lam > 0 needs groups, and the dataset has none; "
+            "pass groups= to RankingDataset, or choose disparity='individual'."
+        )
+    bad = ~torch.isfinite(dataset.features).all(-1)
+    if bad.any():
+        row = int(torch.nonzero(bad)[0])
+        query = int(torch.searchsorted(dataset.offsets, row, right=True)) - 1
+        raise ValueError(
+            f"fit: features of query {int(dataset.query_ids[query])} (document {row}) hold "
+            f"{dataset.features[row][~torch.isfinite(dataset.features[row])][0].item()}; "
+            "features must be finite."
+        )
+
+
+def _gradient_norm(scorer: nn.Module) -> Tensor:
+    norms = [p.grad.norm() for p in scorer.parameters() if p.grad is not None]
+    return norms[0] if len(norms) == 1 else torch.stack(norms).norm()
+
+
+def _blame(scores: Tensor, objective: Tensor, batch: Batch, epoch: int) -> str:
+    """Name the query whose scores or objective stopped being finite."""
+    bad = ~torch.isfinite(objective) | ~torch.isfinite(scores).all(-1)
+    rows = torch.nonzero(bad).flatten()
+    queries = batch.queries if len(rows) == 0 else batch.queries[rows]
+    return (
+        f"fit: the objective or its gradient is not finite in epoch {epoch}, at query "
+        f"{queries.tolist()[:5]} of the dataset; try a smaller learning rate or scale the features."
+    )

@@ -1,0 +1,234 @@
+"""`make book` builds without a warning, and the pages load nothing from the web."""
+
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tools.check_chapters import ROOT, files_in
+from tools.check_html import problems
+
+CONFIG = yaml.safe_load((ROOT / "_config.yml").read_text())
+TOC = yaml.safe_load((ROOT / "_toc.yml").read_text())
+PAGES = [p for p in (ROOT / "book").rglob("*.md") if not p.name.startswith("_")]
+
+
+def extension():
+    spec = importlib.util.spec_from_file_location("offline", ROOT / "book" / "_ext" / "offline.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_make_book_builds_every_page(built_book):
+    missing = {name for name in files_in(TOC) if not (built_book / f"{name}.html").exists()}
+    assert not missing
+    assert (built_book / "index.html").exists()
+
+
+def test_pages_load_nothing_from_the_web(built_book):
+    assert list(problems(built_book)) == []
+
+
+def test_formulas_are_drawn_by_the_copy_that_comes_with_the_book(built_book):
+    page = (built_book / "book" / "notation.html").read_text()
+    assert 'src="../_static/mathjax/tex-svg-full.js"' in page
+    assert (built_book / "_static" / "mathjax" / "tex-svg-full.js").stat().st_size > 10**6
+
+
+def test_figures_have_their_words(built_book):
+    page = (built_book / "book" / "01_ten_candidates.html").read_text()
+    images = re.findall(r'<img\b[^>]*src="(?:\.\./_images|data:)[^>]*>', page)
+    assert len(images) > 10
+    assert all(re.search(r'alt="[^"]{20,}"', image) for image in images)
+
+
+def test_solutions_are_folded_with_their_code_inside(built_book):
+    page = (built_book / "book" / "01_ten_candidates.html").read_text()
+    opened = [m.start() for m in re.finditer(r'<div class="solution dropdown admonition"', page)]
+    assert len(opened) >= 3
+    for start, stop in zip(
+        opened, [*opened[1:], page.index('id="what-the-paper-says')], strict=True
+    ):
+        assert 'class="cell' in page[start:stop]
+
+
+def test_repository_links_only_where_an_address_is_known(built_book):
+    page = (built_book / "book" / "01_ten_candidates.html").read_text()
+    address = extension().repository()
+    assert ("mybinder.org" in page) == (address is not None)
+    assert ("source-repository-button" in page) == (address is not None)
+
+
+@pytest.mark.parametrize(
+    ("remote", "address"),
+    [
+        ("https://github.com/owner/name.git", "https://github.com/owner/name"),
+        ("https://token@github.com/owner/name", "https://github.com/owner/name"),
+        ("git@gitlab.com:owner/name.git\n", "https://gitlab.com/owner/name"),
+        ("ssh://git@github.com/owner/na.me", "https://github.com/owner/na.me"),
+        ("", None),
+        ("../elsewhere", None),
+        ("file:///srv/git/name.git", None),
+        ("https://git.example.org/owner/name", None),
+        ("https://example.org/github.com/owner/name", None),
+    ],
+)
+def test_which_addresses_are_known(remote, address, monkeypatch):
+    module = extension()
+    assert module.web_address(remote) == address
+    monkeypatch.setenv("FAIRPG_REPOSITORY_URL", remote)
+    assert module.repository() == address
+
+
+@pytest.fixture
+def project(tmp_path):
+    """A small book with the project's own settings: the landing page and two more."""
+    for name in ("_config.yml", "_toc.yml"):
+        shutil.copy(ROOT / name, tmp_path)
+    book = tmp_path / "book"
+    shutil.copytree(ROOT / "book" / "_ext", book / "_ext", ignore=shutil.ignore_patterns("__py*"))
+    shutil.copytree(ROOT / "book" / "_static", book / "_static")
+    shutil.copy(ROOT / "book" / "references.bib", book)
+    shutil.copy(ROOT / "book" / "notation.md", book)
+    (book / "intro.md").write_text(
+        "# Start\n\nSee {doc}`notation` and {cite:p}`singh2019policy`.\n"
+    )
+    (book / "bibliography.md").write_text("# Bibliography\n\n```{bibliography}\n```\n")
+    files = "\n".join(f"      - file: book/{name}" for name in ("notation", "bibliography"))
+    toc = f"format: jb-book\nroot: book/intro\nparts:\n  - caption: All\n    chapters:\n{files}\n"
+    (tmp_path / "_toc.yml").write_text(toc)
+    return tmp_path
+
+
+def build(project, **environment):
+    program = Path(sys.executable).parent / "jupyter-book"
+    return subprocess.run(
+        [program, "build", str(project), "-W", "-n", "--keep-going"],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, **environment},
+    )
+
+
+def test_a_clean_small_book_builds_with_links_to_a_known_repository(project):
+    shutil.copy(ROOT / "book" / "01_ten_candidates.ipynb", project / "book")
+    (project / "book" / "api.md").write_text((ROOT / "book" / "api.md").read_text())
+    toc = project / "_toc.yml"
+    extra = "      - file: book/01_ten_candidates\n      - file: book/api\n"
+    toc.write_text(toc.read_text() + extra)
+    done = build(project, FAIRPG_REPOSITORY_URL="git@github.com:owner/name.git")
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    html = project / "_build" / "html"
+    page = (html / "book" / "01_ten_candidates.html").read_text()
+    assert (
+        "mybinder.org/v2/gh/owner/name/main?urlpath=lab/tree/book/01_ten_candidates.ipynb" in page
+    )
+    assert 'href="https://github.com/owner/name"' in page
+    assert list(problems(html)) == []
+
+
+@pytest.mark.parametrize(
+    ("plant", "complaint"),
+    [
+        ("See {doc}`nowhere`.", "unknown document"),
+        ("See {eq}`eq-nowhere`.", "eq-nowhere"),
+        ("See {py:func}`~fairpg_lite.metrics.nowhere`.", "reference target not found"),
+        ("See {py:func}`group_dispartiy`.", "reference target not found"),
+        ("See {cite:p}`nobody1999`.", "could not find bibtex key"),
+        ("See {term}`unheard of`.", "term not in glossary"),
+    ],
+)
+def test_a_broken_reference_fails_the_build(project, plant, complaint):
+    page = project / "book" / "intro.md"
+    page.write_text(page.read_text() + "\n" + plant + "\n")
+    done = build(project)
+    assert done.returncode != 0
+    assert complaint in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    "plant",
+    [
+        '<script src="https://cdn.example.org/x.js"></script>',
+        '<script async src="//cdn.example.org/x.js"></script>',
+        '<link rel="stylesheet" href="https://example.org/x.css">',
+        '<link rel="preconnect" href="https://example.org">',
+        '<img src="http://example.org/x.png" alt="x">',
+        '<img srcset="a.png 1x, https://example.org/x.png 2x" alt="x">',
+        '<iframe src="https://example.org/"></iframe>',
+        "<style>@import 'https://example.org/x.css';</style>",
+        '<p style="background: url(https://example.org/x.png)">x</p>',
+        '<script>import("https://example.org/x.js")</script>',
+        '<script>const THEBE_JS_URL = "https://example.org/x.js"</script>',
+        '<script src="not_there.js"></script>',
+    ],
+)
+def test_a_planted_load_is_caught(tmp_path, plant):
+    page = tmp_path / "page.html"
+    page.write_text(f"<!doctype html><html><head></head><body>\n{plant}</body></html>")
+    found = list(problems(tmp_path))
+    assert any(finding.startswith("page.html:2 loads") for finding in found)
+
+
+def test_links_and_own_files_are_no_loads(tmp_path):
+    (tmp_path / "own.js").write_text("")
+    (tmp_path / "own.css").write_text("p { background: url(data:image/png;base64,AA) }")
+    (tmp_path / "page.html").write_text(
+        '<link rel="canonical" href="https://example.org/">'
+        '<link rel="stylesheet" href="own.css?v=1">'
+        '<a href="https://example.org/">x</a><script src="own.js"></script>'
+        '<img src="data:image/png;base64,AA" alt="x">'
+    )
+    assert list(problems(tmp_path)) == []
+    (tmp_path / "own.css").write_text("\n@font-face { src: url(//example.org/f.woff2) }")
+    assert list(problems(tmp_path)) == ["own.css:2 loads //example.org/f.woff2 from the web"]
+
+
+def test_an_empty_folder_is_not_called_clean(tmp_path):
+    assert "no page there" in next(problems(tmp_path))
+
+
+def test_macros_are_defined_once_and_documented():
+    macros = CONFIG["sphinx"]["config"]["mathjax3_config"]["tex"]["macros"]
+    notation = (ROOT / "book" / "notation.md").read_text()
+    assert not [name for name in macros if not re.search(rf"`\\{name}\b", notation)]
+    defining = re.compile(r"\\(?:re)?newcommand|\\def\b|\\DeclareMathOperator")
+    assert not [page.name for page in PAGES if defining.search(page.read_text())]
+
+
+def test_every_page_in_the_contents_exists_and_the_reverse():
+    listed = files_in(TOC)
+    here = {p.relative_to(ROOT).with_suffix("").as_posix() for p in PAGES}
+    assert listed == here
+
+
+def test_the_template_keeps_the_rules_it_teaches(tmp_path):
+    """Run as a chapter, the template breaks only the rules a skeleton must break."""
+    from tools.check_chapters import problems as chapter_problems
+    from tools.run_chapters import main
+
+    (tmp_path / "book").mkdir()
+    text = tmp_path / "book" / "07_template.md"
+    shutil.copy(ROOT / "book" / "_template.md", text)
+    (tmp_path / "_toc.yml").write_text("root: book/07_template\n")
+    before = text.read_text()
+    assert main([], tmp_path / "book") == 0
+    assert text.read_text() == before  # in the house format already
+    left = chapter_problems(text, tmp_path)
+    assert len(left) == 2
+    assert all("wants 3" in problem for problem in left)
+
+
+def test_pages_name_no_folder_of_the_machine_that_built_them(built_book):
+    home = str(ROOT)
+    named = [p.name for p in built_book.rglob("*.html") if home in p.read_text()]
+    assert not named
+    assert Path(home).is_absolute()

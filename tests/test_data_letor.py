@@ -1,0 +1,365 @@
+"""The LETOR reader: equal to scikit-learn's on valid files, and never silent on others."""
+
+import bz2
+import gzip
+import lzma
+import math
+import pickle
+import re
+from unittest import mock
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.datasets import load_svmlight_file
+from test_data_dataset import make
+
+from fairpg_lite.data import LetorError, RankingDataset, letor, load_letor, save_letor
+
+GOOD = b"2 qid:7 1:0.5 3:1.25 # doc a\n\n# a comment\n0 qid:9 2:4\r\n1 qid:7 1:-3e-2\n"
+
+
+def write(tmp_path, content, name="data.txt"):
+    file = tmp_path / name
+    file.write_bytes(content)
+    return file
+
+
+# --- valid files ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("compress", [bytes, gzip.compress, bz2.compress, lzma.compress])
+def test_plain_and_compressed(tmp_path, compress):
+    ds = load_letor(write(tmp_path, compress(GOOD)), dtype=torch.float64)
+    assert ds.query_ids.tolist() == [7, 9]
+    assert ds.offsets.tolist() == [0, 2, 3]  # the scattered query is gathered, in file order
+    assert ds.relevance.tolist() == [2, 1, 0]
+    assert ds.features.tolist() == [[0.5, 0, 1.25], [-0.03, 0, 0], [0, 4, 0]]
+
+
+def test_feature_range(tmp_path):
+    file = write(tmp_path, GOOD)
+    assert load_letor(file, n_features=5).features.shape == (3, 5)
+    assert load_letor(file, n_features=5).features[:, 3:].eq(0).all()
+    with pytest.raises(LetorError, match=r"line 1: the feature id is beyond n_features.*'3:1\.25'"):
+        load_letor(file, n_features=2)
+    zero = write(tmp_path, b"1 qid:1 0:5 2:6\n", "zero.txt")
+    assert load_letor(zero, zero_based=True).features.tolist() == [[5, 0, 6]]
+    with pytest.raises(LetorError, match="pass zero_based=True"):
+        load_letor(zero)
+    huge = write(tmp_path, b"1 qid:1 200000:5\n", "huge.txt")
+    with pytest.raises(LetorError, match="pass n_features"):
+        load_letor(huge)
+    assert load_letor(huge, n_features=200_000).features[0, -1] == 5
+    with pytest.raises(ValueError, match="n_features is 0"):
+        load_letor(file, n_features=0)
+    with pytest.raises(ValueError, match=r"dtype is torch\.float16"):
+        load_letor(file, dtype=torch.float16)
+
+
+def test_ids_may_grow_from_block_to_block(tmp_path):
+    lines = [f"{i % 3} qid:{i // 4} {i + 1}:{i + 0.5}\n".encode() for i in range(50)]
+    with mock.patch.object(letor, "BLOCK_BYTES", 64):
+        ds = load_letor(write(tmp_path, b"".join(lines)))
+    assert torch.equal(ds.features, torch.diag(torch.arange(50) + 0.5))
+
+
+def test_documents_without_features(tmp_path):
+    ds = load_letor(write(tmp_path, b"1 qid:1\n0 qid:1\n"))
+    assert ds.features.shape == (2, 0)
+    assert load_letor(write(tmp_path, b"1 qid:1\n0 qid:2\n"), n_features=2).features.eq(0).all()
+
+
+def test_progress_is_shown_on_stderr_only(tmp_path, capsys):
+    load_letor(write(tmp_path, GOOD), progress=True)
+    captured = capsys.readouterr()
+    assert "reading data.txt" in captured.err
+    assert captured.out == ""
+
+
+# --- faults, each with file, line and text -------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("line", "reason", "text"),
+    [
+        (b"x qid:1 1:2", "the grade is not a decimal number", "x"),
+        (b"-1 qid:1 1:2", "the grade is negative", "-1"),
+        (b"nan qid:1 1:2", "the grade is not finite", "nan"),
+        (b"1e39 qid:1 1:2", "the grade is too large for float32", "1e39"),
+        (b"1 1:2 2:3", "no 'qid:<number>'", "1 1:2 2:3"),
+        (b"1", "no 'qid:<number>'", "1"),
+        (b"1 qidx:5 1:2", "no 'qid:<number>'", "1 qidx:5 1:2"),
+        (b"1 qid 1:2", "no 'qid:<number>'", "1 qid 1:2"),
+        (b"1 qid:1.5 1:2", "the query id is not", "qid:1.5"),
+        (b"1 qid:1_0 1:2", "the query id is not", "qid:1_0"),
+        (b"1 qid: 1:2", "the query id is not", "qid:"),
+        (b"1 qid:9223372036854775808 1:2", "64-bit", "qid:9223372036854775808"),
+        (b"1 qid:1 1:2:3", "the value is not a decimal number", "1:2:3"),
+        (b"1 qid:1 1:", "the value is not a decimal number", "1:"),
+        (b"1 qid:1 1:1_000", "the value is not a decimal number", "1:1_000"),
+        (b"1 qid:1 1:0x10", "the value is not a decimal number", "1:0x10"),
+        (b"1 qid:1 1:NaN", "the value is not finite", "1:NaN"),
+        (b"1 qid:1 1:-inf", "the value is not finite", "1:-inf"),
+        (b"1 qid:1 1:1e400", "too large for float32", "1:1e400"),
+        (b"1 qid:1 1:1e39", "too large for float32; pass dtype=torch.float64", "1:1e39"),
+        (b"1 qid:1 12", "not of the form <id>:<value>", "12"),
+        (b"1 qid:1 a:2", "the feature id is not a whole number", "a:2"),
+        (b"1 qid:1 1_0:2", "the feature id is not a whole number", "1_0:2"),
+        (b"1 qid:1 -1:2", "feature ids begin at 1", "-1:2"),
+        (b"1 qid:1 0:2", "feature ids begin at 1", "0:2"),
+        (b"1 qid:1 2:1 2:3", "must rise", "2:3"),
+        (b"1 qid:1 2:1 1:3", "must rise", "1:3"),
+        (b"1 qid:1 4294967297:1", "very large", "4294967297:1"),
+        (b"1 qid:1 1:2 qid:2", "the feature id is not a whole number", "qid:2"),
+        (b"1 qid:1 1:2\x00", "the value is not a decimal number", "1:2\x00"),
+        (b"\xef\xbb\xbf1 qid:1 1:2", "the grade is not a decimal number", "\ufeff1"),
+    ],
+)
+def test_a_fault_names_file_line_and_text(tmp_path, line, reason, text):
+    file = write(tmp_path, b"1 qid:1 1:2\n" * 9 + b"# comment\n" + line + b"\n1 qid:1 1:2\n")
+    for block in (letor.BLOCK_BYTES, 16, 40):  # all lines in one block, one in each, some in each
+        with (
+            mock.patch.object(letor, "BLOCK_BYTES", block),
+            pytest.raises(LetorError, match=re.escape(reason)) as caught,
+        ):
+            load_letor(file)
+        assert (caught.value.path, caught.value.line, caught.value.text) == (str(file), 11, text)
+        assert f"{file}, line 11" in str(caught.value)
+        again = pickle.loads(pickle.dumps(caught.value))
+        assert (str(again), again.line) == (str(caught.value), 11)
+
+
+def test_float64_accepts_what_float32_cannot_hold(tmp_path):
+    file = write(tmp_path, b"1 qid:1 1:1e39\n")
+    assert load_letor(file, dtype=torch.float64).features[0, 0] == 1e39
+
+
+def test_a_long_line_is_quoted_in_part(tmp_path):
+    with pytest.raises(LetorError) as caught:
+        load_letor(write(tmp_path, b"1 qid:1 1:" + b"x" * 5000 + b"\n"))
+    assert len(str(caught.value)) < 400
+
+
+@pytest.mark.parametrize("content", [b"", b"\n", b"# only this\n\n"])
+def test_empty_files(tmp_path, content):
+    with pytest.raises(LetorError, match=r"empty|no documents"):
+        load_letor(write(tmp_path, content))
+
+
+def test_a_cut_plain_file(tmp_path):
+    file = write(tmp_path, GOOD[:-3])  # ends in a number that looks whole
+    with pytest.raises(LetorError, match="may have been cut") as caught:
+        load_letor(file)
+    assert (caught.value.line, caught.value.text) == (5, "1 qid:7 1:-3e")
+    whole = write(tmp_path, GOOD[:-1])
+    assert len(load_letor(whole, require_final_newline=False)) == 2
+    assert load_letor(whole, require_final_newline=False).n_documents == 3
+
+
+@pytest.mark.parametrize("compress", [gzip.compress, bz2.compress, lzma.compress])
+def test_a_cut_or_damaged_compressed_file(tmp_path, compress):
+    content = compress(GOOD * 100)
+    for cut in (len(content) - 1, len(content) // 2):
+        with pytest.raises(LetorError, match="compressed file is"):
+            load_letor(write(tmp_path, content[:cut]))
+    damaged = bytearray(content)
+    damaged[len(content) // 2] ^= 0xFF
+    with pytest.raises(LetorError):
+        load_letor(write(tmp_path, bytes(damaged)))
+
+
+def test_a_missing_file_stays_a_missing_file(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        load_letor(tmp_path / "absent.txt")
+
+
+# --- fuzz: a second, independent reader ----------------------------------------------------------
+
+
+def reference(data: bytes, largest: float):
+    """LETOR by the book, slowly: a dict of queries in order of appearance, or ValueError."""
+    text = data.decode("latin-1")
+    if not text.endswith("\n"):
+        raise ValueError("cut")
+    number = r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?"
+    queries: dict[int, list] = {}
+    for line in text.split("\n"):
+        words = re.split("[ \t\r\x0b\x0c]+", line.split("#", 1)[0].strip(" \t\r\x0b\x0c"))
+        if words == [""]:
+            continue
+        if not re.fullmatch(number, words[0], re.ASCII):
+            raise ValueError("grade")
+        if len(words) < 2 or not re.fullmatch(r"qid:[+-]?\d+", words[1], re.ASCII):
+            raise ValueError("qid")
+        qid, row = int(words[1][4:]), {}
+        if not -(2**63) <= qid < 2**63:
+            raise ValueError("qid")
+        for word in words[2:]:
+            if not re.fullmatch(rf"[+-]?\d+:{number}", word, re.ASCII):
+                raise ValueError("feature")
+            index, value = word.split(":")
+            if int(index) <= max(row, default=0) or int(index) > 100_000:
+                raise ValueError("id")
+            row[int(index)] = float(value)
+        numbers = [float(words[0]), *row.values()]
+        if any(not math.isfinite(v) or abs(v) > largest for v in numbers) or numbers[0] < 0:
+            raise ValueError("number")
+        queries.setdefault(qid, []).append((numbers[0], row))
+    if not queries:
+        raise ValueError("empty")
+    return queries
+
+
+def agree(ds: RankingDataset, queries) -> None:
+    assert ds.query_ids.tolist() == list(queries)
+    for query, documents in zip(ds, queries.values(), strict=True):
+        assert query.relevance.tolist() == [grade for grade, _ in documents]
+        for features, (_, row) in zip(query.features.tolist(), documents, strict=True):
+            assert {j + 1: v for j, v in enumerate(features) if v} == {
+                j: v for j, v in row.items() if v
+            }
+
+
+finite = st.floats(allow_nan=False, allow_infinity=False, width=64)
+space = st.sampled_from([" ", "  ", "\t", " \t"])
+end = st.sampled_from(["\n", " \n", "\r\n", " # note_1 2:3\n", "\n\n", "\n# qid:4\n"])
+
+
+@st.composite
+def lines(draw):
+    ids = sorted(draw(st.sets(st.integers(1, 30), max_size=6)))
+    form = draw(st.sampled_from(["{!r}", "{:.17g}", "{:.17e}", "{:+.17g}"]))
+    words = [f"{draw(st.integers(0, 4))}", f"qid:{draw(st.integers(-3, 5))}"]
+    words += [f"{j}:{form.format(draw(finite))}" for j in ids]
+    return draw(space).join(words) + draw(end)
+
+
+valid_files = st.lists(lines(), min_size=1, max_size=12).map(lambda ls: "".join(ls).encode())
+
+
+@pytest.fixture(scope="module")
+def scratch(tmp_path_factory):
+    return tmp_path_factory.mktemp("fuzz") / "data.txt"
+
+
+@settings(deadline=None, max_examples=200)
+@given(data=valid_files, block=st.sampled_from([8, 40, 1 << 20]))
+def test_valid_files_equal_scikit_learn(scratch, data, block):
+    scratch.write_bytes(data)
+    with mock.patch.object(letor, "BLOCK_BYTES", block):
+        ds = load_letor(scratch, dtype=torch.float64, n_features=30)
+    x, y, qid = load_svmlight_file(str(scratch), n_features=30, zero_based=False, query_id=True)
+    order = np.argsort([list(dict.fromkeys(qid)).index(q) for q in qid], kind="stable")
+    np.testing.assert_array_equal(ds.features.numpy(), x.toarray()[order])
+    np.testing.assert_array_equal(ds.relevance.numpy(), y[order])
+    np.testing.assert_array_equal(ds.query_ids.repeat_interleave(ds.lengths).numpy(), qid[order])
+    agree(ds, reference(data, math.inf))
+
+
+def check(scratch, data, block):
+    """Either both readers refuse, ours by its own error, or both give the same numbers."""
+    scratch.write_bytes(data)
+    try:
+        expected = reference(data, 1.7976931348623157e308)
+    except ValueError:
+        expected = None
+    with mock.patch.object(letor, "BLOCK_BYTES", block):
+        if expected is None:
+            with pytest.raises(LetorError):
+                load_letor(scratch, dtype=torch.float64)
+        else:
+            agree(load_letor(scratch, dtype=torch.float64), expected)
+
+
+# What tends to go wrong in a file, or tempts a reader.
+PIECES = [b"", b":", b" ", b"\n", b"#", b"_", b"-", b"+", b".", b"e", b"0", b"9", b"nan", b"inf"]
+PIECES += [b"qid:", b"\x00", b"\xff", b"\r", b"1e999", b"99999999999", b" 7:1"]
+
+
+@st.composite
+def damaged_files(draw):
+    data = bytearray(draw(valid_files))
+    for _ in range(draw(st.integers(1, 3))):
+        at = draw(st.integers(0, len(data)))
+        width = draw(st.integers(0, 3))
+        piece = draw(st.sampled_from(PIECES))
+        data[at : at + width] = piece
+    return bytes(data)
+
+
+@settings(deadline=None, max_examples=400)
+@given(data=damaged_files(), block=st.sampled_from([8, 1 << 20]))
+def test_damaged_files_are_refused_or_read_right(scratch, data, block):
+    check(scratch, data, block)
+
+
+@settings(deadline=None, max_examples=200)
+@given(
+    data=st.one_of(
+        st.binary(max_size=60),
+        st.text("0123456789:.-+e_ #\nqidna", max_size=60).map(str.encode),
+    )
+)
+def test_arbitrary_bytes_never_crash(scratch, data):
+    if data[:2] == b"\x1f\x8b" or data[:3] == b"BZh":
+        return  # these announce compression, and are refused as damaged
+    check(scratch, data, 1 << 20)
+
+
+# --- writing -------------------------------------------------------------------------------------
+
+
+@settings(deadline=None, max_examples=100)
+@given(
+    values=st.lists(finite, min_size=1, max_size=12),
+    grades=st.lists(st.floats(0, 2.0**100, width=32), min_size=12, max_size=12),
+    single=st.booleans(),
+)
+def test_round_trip_is_exact(scratch, values, grades, single):
+    dtype = torch.float32 if single else torch.float64
+    limit = torch.finfo(dtype).max
+    features = torch.tensor(values, dtype=torch.float64).clamp(-limit, limit).to(dtype)[:, None]
+    features = torch.cat([features, features.flip(0)], dim=1)
+    n = len(features)
+    ds = RankingDataset(
+        features, torch.tensor(grades[:n]).to(dtype), [0, *range(n // 2 + 1, n + 1)]
+    )
+    save_letor(ds, scratch)
+    again = load_letor(scratch, dtype=dtype, n_features=2)
+    assert torch.equal(again.features, ds.features)
+    assert torch.equal(again.relevance, ds.relevance)
+    assert torch.equal(again.offsets, ds.offsets)
+    assert torch.equal(again.query_ids, ds.query_ids)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_round_trip_keeps_the_last_bit(tmp_path, dtype):
+    g = torch.Generator().manual_seed(0)
+    features = torch.randn(500, 8, generator=g, dtype=dtype) * 10.0 ** torch.arange(-8, 8, 2)
+    features = features.to(dtype)
+    relevance = torch.rand(500, generator=g, dtype=dtype)
+    save_letor(RankingDataset(features, relevance, [0, 200, 500]), tmp_path / "x.txt")
+    again = load_letor(tmp_path / "x.txt", dtype=dtype, n_features=8)
+    assert torch.equal(again.features, features)
+    assert torch.equal(again.relevance, relevance)
+
+
+@pytest.mark.parametrize("suffix", ["", ".gz", ".bz2", ".xz"])
+def test_writing_compressed_and_atomically(tmp_path, suffix):
+    ds = make([2, 1, 3])
+    file = tmp_path / f"out.txt{suffix}"
+    save_letor(ds, file)
+    assert torch.equal(load_letor(file, dtype=torch.float64).features, ds.features)
+    assert [p.name for p in tmp_path.iterdir()] == [file.name]
+    opened = load_svmlight_file(str(file)) if suffix != ".xz" else None
+    if opened is not None:
+        np.testing.assert_allclose(opened[0].toarray(), ds.features.numpy())
+
+
+def test_two_queries_with_one_id_are_not_written(tmp_path):
+    with pytest.raises(ValueError, match="share an id"):
+        save_letor(make([2, 1]).subset([0, 0]), tmp_path / "x.txt")
+    assert list(tmp_path.iterdir()) == []

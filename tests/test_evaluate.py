@@ -1,0 +1,178 @@
+"""The evaluator against enumeration and loops, for each kind of method it takes."""
+
+import math
+
+import pytest
+import torch
+from oracles import all_rankings, expectation, log2_bias
+from torch.testing import assert_close
+
+import fairpg_lite as fl
+from fairpg_lite import (
+    LinearScorer,
+    PlackettLuce,
+    RankingDataset,
+    evaluate,
+    group_disparity,
+    individual_disparity,
+    ndcg,
+)
+
+
+def small_dataset(seed=0, lengths=(5, 1, 4, 6, 3), d=2):
+    g = torch.Generator().manual_seed(seed)
+    n = sum(lengths)
+    return RankingDataset(
+        torch.randn(n, d, generator=g, dtype=torch.float64),
+        torch.randint(0, 4, (n,), generator=g).double(),
+        torch.tensor([0, *lengths]).cumsum(0),
+        groups=torch.randint(0, 2, (n,), generator=g),
+    )
+
+
+@pytest.fixture
+def scorer():
+    return LinearScorer(
+        2, init=1.0, dtype=torch.float64, generator=torch.Generator().manual_seed(1)
+    )
+
+
+def test_stochastic_policy_against_enumeration(scorer):
+    ds = small_dataset()
+    result = evaluate(scorer, ds, k=2, undefined=0.25, batch_size=2, samples=20_000)
+    for i, query in enumerate(ds):
+        scores = scorer(query.features).detach()
+        n = len(scores)
+        wanted = {"ndcg": None, "ndcg_at_k": 2}
+        for name, k in wanted.items():
+            mean = expectation(
+                scores,
+                lambda r, k=k, q=query: ndcg(torch.tensor(r), q.relevance, k=k, undefined=0.25),
+            )
+            assert_close(result.per_query[name][i], mean, rtol=0, atol=1e-8)
+        bias = log2_bias(n)
+        exposure = torch.stack(
+            [expectation(scores, lambda r, d=d, b=bias: b[r.index(d)]) for d in range(n)]
+        )
+        assert_close(
+            result.per_query["d_ind"][i],
+            individual_disparity(exposure, query.relevance),
+            rtol=0,
+            atol=1e-8,
+        )
+        assert_close(
+            result.per_query["d_group"][i],
+            group_disparity(exposure, query.relevance, query.groups),
+            rtol=0,
+            atol=1e-8,
+        )
+        if query.relevance.sum() > 0:
+            rank = expectation(
+                scores, lambda r, q=query: fl.average_rank(torch.tensor(r), q.relevance)
+            )
+            assert_close(result.per_query["average_rank"][i], rank, rtol=0, atol=1e-8)
+        # ERR is sampled: values lie in [0, 1), so its standard error is below .5/sqrt(S).
+        err = expectation(
+            scores, lambda r, q=query: fl.err(torch.tensor(r), q.relevance, max_grade=3, k=2)
+        )
+        assert abs(result.per_query["err"][i] - err) < 5 * 0.5 / math.sqrt(20_000)
+
+
+def test_most_probable_ranking(scorer):
+    ds = small_dataset()
+    result = evaluate(scorer, ds, k=3, deterministic=True, max_grade=4)
+    for i, query in enumerate(ds):
+        ranking = PlackettLuce(scorer(query.features)).mode
+        assert_close(result.per_query["ndcg_at_k"][i], ndcg(ranking, query.relevance, k=3))
+        assert_close(result.per_query["ndcg"][i], ndcg(ranking, query.relevance))
+        assert_close(result.per_query["err"][i], fl.err(ranking, query.relevance, k=3))
+        assert_close(
+            result.per_query["average_rank"][i],
+            fl.average_rank(ranking, query.relevance),
+            equal_nan=True,
+        )
+        exposure = fl.ranking_exposure(ranking, log2_bias(len(ranking)))
+        assert_close(result.per_query["d_ind"][i], individual_disparity(exposure, query.relevance))
+
+
+def test_matrices_equal_the_policy_they_describe(scorer):
+    ds = small_dataset()
+    matrices = [PlackettLuce(scorer(q.features)).position_probs().detach() for q in ds]
+    direct, by_matrix = evaluate(scorer, ds, k=2), evaluate(matrices, ds, k=2)
+    for name in ("ndcg", "ndcg_at_k", "average_rank", "d_ind", "d_group"):
+        assert_close(
+            by_matrix.per_query[name], direct.per_query[name], rtol=0, atol=1e-8, equal_nan=True
+        )
+    assert math.isnan(by_matrix.err)
+
+
+def test_a_permutation_matrix_equals_its_ranking(scorer):
+    ds = small_dataset()
+    matrices = []
+    for query in ds:
+        ranking = PlackettLuce(scorer(query.features)).mode
+        matrices.append(torch.eye(len(ranking), dtype=torch.float64)[ranking].T)
+    result = evaluate(matrices, ds)
+    assert_close(
+        result.per_query["ndcg"], evaluate(scorer, ds, deterministic=True).per_query["ndcg"]
+    )
+
+
+@pytest.mark.parametrize("batch_size", [1, 2, 64])
+def test_batches_and_padding_change_nothing(scorer, batch_size):
+    ds = small_dataset(lengths=(2, 9, 1, 5, 7, 3))
+    whole, parts = evaluate(scorer, ds, k=3), evaluate(scorer, ds, k=3, batch_size=batch_size)
+    for name in ("ndcg", "ndcg_at_k", "d_ind", "d_group", "average_rank"):
+        assert_close(
+            parts.per_query[name], whole.per_query[name], rtol=0, atol=1e-9, equal_nan=True
+        )
+
+
+def test_undefined_queries_can_be_counted_or_left_out(scorer):
+    ds = small_dataset()
+    nothing = ds.replace(relevance=torch.where(torch.arange(19) < 5, 0.0, ds.relevance))
+    assert evaluate(scorer, nothing).per_query["ndcg"][0] == 1.0
+    assert evaluate(scorer, nothing, undefined=0.0).per_query["ndcg"][0] == 0.0
+    dropped = evaluate(scorer, nothing, undefined=float("nan"))
+    assert dropped.per_query["ndcg"][0].isnan()
+    assert dropped.ndcg == pytest.approx(float(dropped.per_query["ndcg"].nanmean()))
+    assert evaluate(scorer, nothing, undefined_disparity=0.5).per_query["d_group"][0] == 0.5
+
+
+def test_without_groups_there_is_no_group_disparity(scorer):
+    ds = small_dataset().replace(groups=None)
+    assert math.isnan(evaluate(scorer, ds).d_group)
+
+
+def test_any_callable_scores(scorer):
+    ds = small_dataset()
+    by_function = evaluate(lambda x: scorer(x), ds)
+    assert by_function.ndcg == pytest.approx(evaluate(scorer, ds).ndcg)
+
+
+def test_wrong_matrices_are_refused(scorer):
+    ds = small_dataset()
+    matrices = [torch.eye(len(q.relevance)) for q in ds]
+    with pytest.raises(ValueError, match="4 probability matrices for 5 queries"):
+        evaluate(matrices[:4], ds)
+    matrices[2] = torch.full((4, 4), 0.3)
+    with pytest.raises(ValueError, match="matrix of query 2"):
+        evaluate(matrices, ds)
+    matrices[2] = torch.eye(3)
+    with pytest.raises(ValueError, match=r"shape \(3, 3\) for 4 documents"):
+        evaluate(matrices, ds)
+
+
+def test_result_prints_and_serialises(scorer):
+    result = evaluate(scorer, small_dataset(), k=3)
+    assert "ndcg_at_k" in repr(result)
+    assert set(result.to_dict()) == {
+        "k",
+        "ndcg",
+        "ndcg_at_k",
+        "err",
+        "average_rank",
+        "d_ind",
+        "d_group",
+    }
+    assert len(all_rankings(3)) == 6

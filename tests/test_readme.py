@@ -1,0 +1,70 @@
+"""Every command, code block, link and figure of README.md works as written."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from fairpg_lite import position_bias
+
+ROOT = Path(__file__).resolve().parent.parent
+TEXT = (ROOT / "README.md").read_text()
+BLOCKS = re.findall(r"```(\w+)\n(.*?)```", TEXT, flags=re.DOTALL)
+COMMANDS = [line for kind, body in BLOCKS if kind == "bash" for line in body.splitlines() if line]
+
+
+def run(*command):
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+
+
+def test_every_block_is_of_a_kind_that_is_run():
+    assert {kind for kind, _ in BLOCKS} == {"bash", "python", "text"}
+    assert COMMANDS == ["make book", "make test", ".venv/bin/python -m pytest --nbval book/"]
+
+
+def test_make_book(built_book):
+    """The fixture runs `make book`, once per test run."""
+    assert (built_book / "index.html").exists()
+
+
+def test_make_test():
+    """`make test` for real, narrowed to one short file so that it does not run itself for ever."""
+    short = ["TESTS=tests/test_import.py", "PYTEST_ARGS=-q -p no:cacheprovider"]
+    ready = [f"VENV={sys.prefix}", "-o", "setup", "-o", f"{sys.prefix}/.installed"]
+    result = run("make", "test", *short, *ready)
+    assert result.returncode == 0, result.stdout[-2000:] + result.stderr[-2000:]
+    assert re.search(r"\d+ passed", result.stdout)
+    assert "mypy" in result.stdout
+
+
+def test_chapters_alone():
+    """The command collects every cell of every chapter; `make test` runs them in this same run."""
+    result = run(sys.executable, "-m", "pytest", "--nbval", "book/", "--collect-only", "-q")
+    chapters = sorted(p.name for p in (ROOT / "book").glob("[0-9]*.ipynb"))
+    assert result.returncode == 0, result.stdout[-2000:]
+    assert chapters
+    assert all(name in result.stdout for name in chapters)
+
+
+def test_ten_lines_print_what_the_readme_says():
+    (code,) = [body for kind, body in BLOCKS if kind == "python"]
+    (shown,) = [body for kind, body in BLOCKS if kind == "text"]
+    assert len([line for line in code.splitlines() if line.strip()]) <= 10
+    result = run(sys.executable, "-c", code)
+    assert result.returncode == 0, result.stderr[-2000:]
+    assert result.stdout == shown
+
+
+def test_the_figures_in_the_text_are_computed():
+    v = position_bias(10)
+    loss = 1 - float(v[5:].sum() / v[:5].sum())
+    (said,) = re.findall(r"\*\*(\d+) per cent lower\*\*", TEXT)
+    assert round(100 * loss) == int(said)
+    assert float(v[0] / v[9]) > 3
+
+
+@pytest.mark.parametrize("target", re.findall(r"\]\(([^)]+)\)", TEXT))
+def test_links_lead_somewhere(target):
+    assert (ROOT / target).exists(), target

@@ -1,0 +1,462 @@
+"""fit: Algorithm 1 to the letter, reproducible, resumable, and clear about what is wrong."""
+
+import dataclasses
+import math
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+import fairpg_lite as fl
+from fairpg_lite import (
+    LinearScorer,
+    MLPScorer,
+    PlackettLuce,
+    RankingDataset,
+    TrainConfig,
+    evaluate,
+    fit,
+    fit_to_budget,
+    synthetic,
+)
+
+
+def linear(d=2, seed=0, **kwargs):
+    g = torch.Generator().manual_seed(seed)
+    return LinearScorer(d, dtype=torch.float64, generator=g, **kwargs)
+
+
+def theta(scorer):
+    return scorer.linear.weight.detach().flatten().clone()
+
+
+def quick(**changes):
+    settings = {"lr": 0.1, "lr_decay": 0.5, "epochs": 3, "batch_size": 1, "lam": 5.0}
+    return TrainConfig(**{**settings, **changes})
+
+
+# --- Algorithm 1 -------------------------------------------------------------------------------
+
+
+def literal_algorithm(weights, queries, rankings, lam, gamma, lr, disparity):
+    """Algorithm 1 of the appendix, line by line: plain SGD on a linear model, mean baseline."""
+    for (x, rel, groups), drawn in zip(queries, rankings, strict=True):
+        weights = weights.clone().requires_grad_()
+        scores = x @ weights
+        n, gain = len(rel), 2.0**rel - 1.0
+        v = torch.tensor([1 / math.log2(j + 2) for j in range(n)], dtype=torch.float64)
+        ideal = (gain.sort(descending=True).values * v).sum()
+        paid, delta, slope = [], [], []
+        for r in drawn.tolist():
+            paid.append(torch.stack([v[r.index(d)] for d in range(n)]))
+            delta.append((gain[r] * v).sum() / ideal)
+            log_pi = sum(scores[r[i]] - scores[r[i:]].logsumexp(-1) for i in range(n))
+            slope.append(torch.autograd.grad(log_pi, weights, retain_graph=True)[0])
+        paid, delta, slope = torch.stack(paid), torch.stack(delta), torch.stack(slope)
+        unfair = disparity(paid, rel, groups)
+        coefficient = (delta - delta.mean()) - lam * (unfair - unfair.mean())
+        p = scores.softmax(-1)
+        (entropy_slope,) = torch.autograd.grad(-(p * p.log()).sum(), weights)
+        gradient = (coefficient.unsqueeze(-1) * slope).mean(0) + gamma * entropy_slope
+        weights = weights.detach() + lr * gradient
+    return weights
+
+
+def group_term(paid, rel, groups):
+    """Per-ranking difference of the groups, signed and gated by the indicator."""
+    a, b = groups == 0, groups == 1
+    if rel[a].sum() == 0 or rel[b].sum() == 0:
+        return torch.zeros(len(paid), dtype=torch.float64)
+    diff = paid[:, a].sum(-1) / rel[a].sum() - paid[:, b].sum(-1) / rel[b].sum()
+    sign = 1.0 if rel[a].mean() >= rel[b].mean() else -1.0
+    return sign * diff * float(sign * diff.mean() > 0)
+
+
+def individual_term(paid, rel, groups):
+    pairs = [(i, j) for i in range(len(rel)) for j in range(len(rel)) if rel[i] >= rel[j] > 0]
+    total = torch.zeros(len(paid), dtype=torch.float64)
+    for i, j in pairs:
+        pdiff = paid[:, i] / rel[i] - paid[:, j] / rel[j]
+        total += pdiff * float(pdiff.mean() > 0) / len(pairs)
+    return total
+
+
+@pytest.mark.parametrize(
+    ("disparity", "term"), [("group", group_term), ("individual", individual_term)]
+)
+def test_fit_is_algorithm_one(monkeypatch, disparity, term):
+    """The same rankings through ``fit`` and through twenty literal lines: the same weights."""
+    data = synthetic(n_queries=6, n_docs=5, seed=3).to(dtype=torch.float64)
+    drawn, seen = [], []
+    sample, batches = PlackettLuce.sample, fl.train.batch_terms
+
+    def remember(policy, shape, generator=None):
+        drawn.append(sample(policy, shape, generator)[:, 0])
+        return drawn[-1].unsqueeze(1)
+
+    def note(scores, batch, *rest):
+        seen.append(int(batch.queries))
+        return batches(scores, batch, *rest)
+
+    monkeypatch.setattr(PlackettLuce, "sample", remember)
+    monkeypatch.setattr(fl.train, "batch_terms", note)
+    scorer = linear(seed=1, init=0.5)
+    start = theta(scorer)
+    config = quick(
+        optimizer="sgd", lr_decay=1.0, disparity=disparity, entropy=0.3, samples=7, lam=4.0
+    )
+    fit(scorer, data, config, progress=False)
+    assert len(seen) == 18
+    expected = literal_algorithm(start, [data[i] for i in seen], drawn, 4.0, 0.3, 0.1, term)
+    assert (theta(scorer) - start).abs().max() > 0.01
+    assert_close(theta(scorer), expected, rtol=0, atol=1e-12)
+
+
+def test_exact_step_is_the_gradient_of_the_objective():
+    """One full-batch SGD step moves along the numerical gradient of mean U - lam D."""
+    data = synthetic(n_queries=8, n_docs=6, seed=1).to(dtype=torch.float64)
+    scorer = linear(init=0.5)
+    start = theta(scorer)
+    config = TrainConfig(
+        lam=3.0, method="exact", optimizer="sgd", lr=1.0, epochs=1, batch_size=8, tolerance=1e-11
+    )
+
+    def objective(weights):
+        with torch.no_grad():
+            scorer.linear.weight.copy_(weights.unsqueeze(0))
+        result = evaluate(scorer, data, samples=1)
+        return result.ndcg - 3.0 * result.d_group
+
+    h, slope = 1e-5, []
+    for i in range(2):
+        step = torch.zeros(2, dtype=torch.float64)
+        step[i] = h
+        slope.append((objective(start + step) - objective(start - step)) / (2 * h))
+    with torch.no_grad():
+        scorer.linear.weight.copy_(start.unsqueeze(0))
+    fit(scorer, data, config, progress=False)
+    assert_close(theta(scorer) - start, torch.tensor(slope, dtype=torch.float64), rtol=0, atol=1e-7)
+
+
+# --- Reproducible ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", ["sample", "exact"])
+@pytest.mark.parametrize("batch_size", [1, 7])
+def test_same_seed_same_weights_to_the_bit(method, batch_size):
+    data = synthetic(n_queries=20, seed=0)
+    runs = []
+    for _ in range(2):
+        scorer = linear()
+        fit(scorer, data, quick(method=method, batch_size=batch_size), progress=False)
+        runs.append(theta(scorer))
+    assert torch.equal(*runs)
+
+
+def test_another_seed_gives_other_draws():
+    data = synthetic(n_queries=20, seed=0)
+    runs = []
+    for seed in range(2):
+        scorer = linear()
+        fit(scorer, data, quick(seed=seed), progress=False)
+        runs.append(theta(scorer))
+    assert not torch.equal(*runs)
+
+
+@pytest.mark.parametrize("method", ["sample", "exact"])
+def test_threads_agree_to_rounding(method):
+    data = synthetic(n_queries=64, n_docs=30, seed=0)
+    runs = []
+    for threads in (1, 2):
+        torch.set_num_threads(threads)
+        try:
+            scorer = MLPScorer(2, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+            fit(scorer, data, quick(method=method, batch_size=32, epochs=2), progress=False)
+        finally:
+            torch.set_num_threads(1)
+        runs.append(torch.cat([p.detach().flatten() for p in scorer.parameters()]))
+    assert_close(*runs, rtol=0, atol=1e-9)
+
+
+# --- Stopping and going on ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", ["sample", "exact"])
+def test_resuming_gives_the_same_bits(tmp_path, method):
+    data, valid = synthetic(n_queries=20, seed=0), synthetic(n_queries=10, seed=1)
+    config = quick(method=method, epochs=6, batch_size=4)
+    whole = linear()
+    history = fit(whole, data, config, valid, progress=False)
+    path = tmp_path / "run.ckpt"
+    part = linear()
+    fit(part, data, dataclasses.replace(config, epochs=3), valid, progress=False, checkpoint=path)
+    resumed = linear(seed=9)
+    again = fit(resumed, data, config, valid, progress=False, checkpoint=path)
+    assert torch.equal(theta(whole), theta(resumed))
+    assert again.utility == history.utility
+    assert again.valid_disparity == history.valid_disparity
+    assert len(again) == 6
+
+
+def test_ctrl_c_returns_what_there_is_and_can_be_resumed(tmp_path):
+    data = synthetic(n_queries=10, seed=0)
+    calls = {"left": 35}
+
+    def interrupting(exposure, merit, groups, mask):
+        calls["left"] -= 1
+        if calls["left"] == 0:
+            raise KeyboardInterrupt
+        return fl.group_disparity(exposure, merit, groups, mask)
+
+    config = quick(epochs=6, disparity=interrupting)
+    scorer = linear()
+    path = tmp_path / "run.ckpt"
+    history = fit(scorer, data, config, progress=False, checkpoint=path)
+    assert history.stopped == "interrupted"
+    assert len(history) == 3
+    resumed = linear(seed=5)
+    assert fit(resumed, data, config, progress=False, checkpoint=path).stopped == "epochs"
+    undisturbed = linear()
+    fit(undisturbed, data, config, progress=False)
+    assert torch.equal(theta(resumed), theta(undisturbed))
+
+
+def test_checkpoints_hold_no_code(tmp_path):
+    path = tmp_path / "run.ckpt"
+    fit(linear(), synthetic(n_queries=5), quick(epochs=1), progress=False, checkpoint=path)
+    assert torch.load(path, weights_only=True)["format"] == 1
+    assert [p.name for p in tmp_path.iterdir()] == ["run.ckpt"]
+
+
+def test_foreign_and_damaged_checkpoints_are_refused(tmp_path):
+    data = synthetic(n_queries=5)
+    path = tmp_path / "run.ckpt"
+    fit(linear(), data, quick(epochs=1), progress=False, checkpoint=path)
+    with pytest.raises(ValueError, match="other settings \\(lam\\)"):
+        fit(linear(), data, quick(epochs=1, lam=1.0), progress=False, checkpoint=path)
+    scorer = MLPScorer(2, dtype=torch.float64)
+    with pytest.raises(ValueError, match="another scorer than MLPScorer"):
+        fit(scorer, data, quick(epochs=1), progress=False, checkpoint=path)
+    path.write_bytes(path.read_bytes()[:100])
+    with pytest.raises(ValueError, match="not a readable checkpoint"):
+        fit(linear(), data, quick(epochs=1), progress=False, checkpoint=path)
+    torch.save({"format": 99}, path)
+    with pytest.raises(ValueError, match="not a checkpoint of this version"):
+        fit(linear(), data, quick(epochs=1), progress=False, checkpoint=path)
+
+
+def test_patience_ends_the_run_and_keeps_the_best_weights():
+    data, valid = synthetic(n_queries=20, seed=0), synthetic(n_queries=20, seed=1)
+    scorer = linear()
+    config = quick(lam=0.0, epochs=200, lr_decay=1.0, patience=2, lr=0.5)
+    history = fit(scorer, data, config, valid, progress=False)
+    assert history.stopped == "patience"
+    assert len(history) < 200
+    best = max(history.valid_utility)
+    assert evaluate(scorer, valid, samples=1).ndcg == pytest.approx(best, abs=1e-6)
+
+
+# --- Learning ----------------------------------------------------------------------------------
+
+
+def test_fairness_weight_trades_ndcg_for_disparity_on_the_synthetic_data():
+    """Four seeds of the paper's section 4.2: the tendencies, not the digits (those: results/)."""
+    figures = {}
+    for lam in (0.0, 5.0, 10.0, 25.0):
+        rows = []
+        for seed in range(4):
+            data, scorer = synthetic(seed=seed), linear(seed=seed)
+            config = TrainConfig(
+                lam=lam, method="exact", lr=0.1, lr_decay=0.7, epochs=12, batch_size=10, seed=seed
+            )
+            fit(scorer, data, config, progress=False)
+            result, (one, two) = evaluate(scorer, data, samples=1), theta(scorer).tolist()
+            rows.append((result.ndcg, result.d_group, two / one))
+        figures[lam] = torch.tensor(rows).mean(0).tolist()
+    ndcg, disparity, ratio = zip(*figures.values(), strict=True)
+    assert list(ndcg) == sorted(ndcg, reverse=True)
+    assert list(disparity) == sorted(disparity, reverse=True)
+    assert ratio[0] > 0.6
+    assert ratio[2] < 0.5
+
+
+@pytest.mark.parametrize(
+    "utility",
+    ["dcg", "err", "average_rank", "average_precision", "reciprocal_rank", fl.ndcg],
+)
+def test_any_metric_is_learned(utility):
+    """Two features make a document relevant, a third is noise: each metric finds them."""
+    g = torch.Generator().manual_seed(0)
+    n, q = 6, 60
+    x = torch.randn(q * n, 3, generator=g, dtype=torch.float64)
+    relevance = (x[:, 0] - x[:, 1] > 1.0).double()
+    data = RankingDataset(x, relevance, torch.arange(q + 1) * n)
+    scorer = LinearScorer(3, dtype=torch.float64, generator=g)
+    before = evaluate(scorer, data).ndcg
+    config = TrainConfig(utility=utility, lr=0.05, epochs=5, batch_size=5, disparity=None)
+    history = fit(scorer, data, config, progress=False)
+    assert evaluate(scorer, data).ndcg > before + 0.1
+    assert history.utility[-1] > history.utility[0]
+    weights = theta(scorer)
+    assert weights[0] > 0 > weights[1]
+
+
+def test_entropy_keeps_the_policy_stochastic():
+    data = synthetic(n_queries=30, seed=0).to(dtype=torch.float64)
+    entropies = []
+    for gamma in (0.0, 1.0):
+        scorer = linear()
+        config = quick(lam=0.0, entropy=gamma, method="exact", epochs=6, lr_decay=0.9)
+        fit(scorer, data, config, progress=False)
+        scores = torch.stack([scorer(q.features) for q in data]).detach()
+        entropies.append(float(PlackettLuce(scores).entropy().mean()))
+    assert entropies[1] > entropies[0] + 0.2
+
+
+def test_a_disparity_of_ones_own():
+    """Statistical parity in one line: the groups' mean exposures may not differ."""
+
+    def parity(exposure, merit, groups, mask):
+        first = (exposure * (groups == 0)).sum(-1) / (groups == 0).sum(-1).clamp(min=1)
+        second = (exposure * (groups == 1)).sum(-1) / (groups == 1).sum(-1).clamp(min=1)
+        return (first - second).square()
+
+    data = synthetic(n_queries=40, seed=0).to(dtype=torch.float64)
+    gaps = []
+    for lam in (0.0, 50.0):
+        scorer = linear()
+        config = quick(disparity=parity, lam=lam, method="exact", epochs=5)
+        fit(scorer, data, config, progress=False)
+        scores = torch.stack([scorer(q.features) for q in data]).detach()
+        exposure = PlackettLuce(scores).exposure()
+        groups = torch.stack([q.groups for q in data])
+        gaps.append(float(parity(exposure, None, groups, None).mean()))
+    assert gaps[1] < 0.5 * gaps[0]
+
+
+def test_history_tells_what_happened():
+    data = synthetic(n_queries=12, seed=0)
+    history = fit(linear(), data, quick(entropy=0.1), data, progress=False)
+    columns = history.to_dict()
+    for name in ("utility", "disparity", "entropy", "gradient_norm", "seconds", "valid_utility"):
+        assert len(columns[name]) == 3
+        assert all(math.isfinite(x) for x in columns[name])
+    assert columns["config"]["lam"] == 5.0
+    assert "3 epochs" in repr(history)
+    axes = history.plot()
+    assert len(axes[0].lines) == 2
+
+
+# --- Budget ------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def budget_config():
+    return TrainConfig(method="exact", lr=0.2, lr_decay=0.8, epochs=8, batch_size=25)
+
+
+def test_budget_is_met_and_used(budget_config):
+    data, scorer = synthetic(n_queries=50, seed=0), linear()
+    free = linear()
+    fit(free, data, budget_config, progress=False)
+    delta = 0.6 * evaluate(free, data, samples=1).d_group
+    result = fit_to_budget(scorer, data, delta, budget_config, tolerance=0.05, progress=False)
+    assert result.converged, result
+    assert 0 <= result.gap <= 0.05 * delta
+    assert result.lam > 0
+    measured = evaluate(scorer, data, samples=1)
+    assert measured.d_group == pytest.approx(result.disparity, abs=1e-5)
+    assert measured.ndcg < evaluate(free, data, samples=1).ndcg
+
+
+def test_a_loose_budget_needs_no_lambda(budget_config):
+    result = fit_to_budget(linear(), synthetic(n_queries=20), 1.0, budget_config, progress=False)
+    assert result.lam == 0.0
+    assert result.converged
+    assert "does not bind" in result.message
+
+
+def test_an_infeasible_budget_is_said(budget_config):
+    """A disparity that no policy can bring below 1."""
+
+    def stubborn(exposure, merit, groups, mask):
+        return 1.0 + 0.0 * exposure.sum(-1)
+
+    config = dataclasses.replace(budget_config, disparity=stubborn, epochs=1)
+    result = fit_to_budget(linear(), synthetic(n_queries=10), 0.5, config, progress=False)
+    assert not result.converged
+    assert "infeasible" in result.message
+    assert result.disparity == pytest.approx(1.0)
+    assert len(result.rounds) < 10
+
+
+# --- Errors ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"lam": -1.0}, "lam is -1.0"),
+        ({"lam": float("nan")}, "lam is nan"),
+        ({"samples": 1}, "samples is 1.*needs at least two"),
+        ({"samples": 0}, "samples is 0"),
+        ({"samples": 2.5}, "samples is 2.5"),
+        ({"epochs": 0}, "epochs is 0"),
+        ({"lr": -0.1}, "lr is -0.1"),
+        ({"method": "guess"}, "method is 'guess'"),
+        ({"baseline": "median"}, "baseline is 'median'"),
+        ({"utility": "clicks"}, "utility is 'clicks'"),
+        ({"disparity": "both"}, "disparity is 'both'"),
+        ({"merit": "cube"}, "merit is 'cube'"),
+        ({"optimizer": "lion"}, "optimizer is 'lion'"),
+        ({"patience": 0}, "patience is 0"),
+        ({"lam": 1.0, "disparity": None}, "lam is 1.0; there is no disparity"),
+    ],
+)
+def test_settings_are_refused_by_name(changes, message):
+    with pytest.raises(ValueError, match=message):
+        TrainConfig(**changes)
+
+
+def test_one_sample_is_fine_without_a_baseline():
+    assert TrainConfig(samples=1, baseline=None).samples == 1
+    assert TrainConfig(samples=1, method="exact").samples == 1
+
+
+def test_missing_groups_are_said():
+    data = synthetic(n_queries=3).replace(groups=None)
+    with pytest.raises(ValueError, match="needs groups"):
+        fit(linear(), data, quick(), progress=False)
+
+
+def test_bad_features_name_the_query():
+    data = synthetic(n_queries=4, n_docs=5)
+    features = data.features.clone()
+    features[12, 1] = float("nan")
+    with pytest.raises(ValueError, match=r"query 2 \(document 12\) hold nan"):
+        fit(linear(), data.replace(features=features), quick(), progress=False)
+
+
+def test_a_loss_that_blows_up_names_query_and_epoch():
+    data = synthetic(n_queries=4, n_docs=5)
+
+    def explode(exposure, merit, groups, mask):
+        value = fl.group_disparity(exposure, merit, groups, mask)
+        return value / 0.0 if explode.count == 5 else value
+
+    def counted(*args):
+        explode.count += 1
+        return explode(*args)
+
+    explode.count = -1
+    with pytest.raises(FloatingPointError, match=r"epoch 2, at query \[\d\]"):
+        fit(linear(), data, quick(disparity=counted), progress=False)
+
+
+def test_progress_goes_to_stderr_and_can_be_silenced(capsys):
+    fit(linear(), synthetic(n_queries=3), quick(epochs=1), progress=False)
+    assert capsys.readouterr().err == ""
+    fit(linear(), synthetic(n_queries=3), quick(epochs=1), progress=True)
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert "training" in shown.err

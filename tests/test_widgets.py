@@ -1,0 +1,218 @@
+"""Sliders and the figure style: self-contained, repeatable, usable without sight or mouse."""
+
+import io
+import re
+import subprocess
+import sys
+from html.parser import HTMLParser
+
+import matplotlib
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+from PIL import Image
+
+from fairpg_lite.figures import PALETTE, palette_png, style, use_style
+from fairpg_lite.widgets import frames, live
+
+
+def draw(value):
+    plt.bar([0, 1], [value, 1])
+    return f"two bars, the first {value} high"
+
+
+class Tags(HTMLParser):
+    def __init__(self, text):
+        super().__init__()
+        self.found = []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.found.append((tag, dict(attrs)))
+
+    def of(self, name):
+        return [attrs for tag, attrs in self.found if tag == name]
+
+
+def test_one_picture_per_value_and_only_the_start_is_shown():
+    shown = frames([0.1, 0.25, 3], draw, "height", start=1, caption="See <this>.")
+    text = shown._repr_html_()
+    page = Tags(text)
+    images = page.of("img")
+    assert [i["data-value"] for i in images] == ["0.1", "0.25", "3"]
+    assert [i["alt"] for i in images] == [draw(v) for v in (0.1, 0.25, 3)]
+    assert ["hidden" in i for i in images] == [True, False, True]
+    assert len({i["src"] for i in images}) == 3
+    (slider,) = page.of("input")
+    assert (slider["type"], slider["min"], slider["max"], slider["value"]) == (
+        "range",
+        "0",
+        "2",
+        "1",
+    )
+    assert slider["aria-valuetext"] == "0.25"
+    assert ">0.25</output>" in text
+    assert "See &lt;this&gt;." in text
+    plt.close("all")
+
+
+def test_the_html_needs_nothing_else_on_the_page():
+    page = Tags(frames([1, 2], draw, 'a <b> & "c"')._repr_html_())
+    assert not page.of("script")
+    assert not page.of("link")
+    assert all(i["src"].startswith("data:image/png;base64,") for i in page.of("img"))
+    # No ids at all: sliders find their own parts, so any number of them can share a page.
+    assert not [attrs for _, attrs in page.found if "id" in attrs or "for" in attrs]
+    # The input stands inside its label, which names it to a screen reader.
+    names = [tag for tag, _ in page.found]
+    assert names.index("label") < names.index("span") < names.index("input")
+
+
+def test_two_processes_make_the_same_bytes():
+    program = (
+        "import hashlib, matplotlib.pyplot as plt\n"
+        "from fairpg_lite.widgets import frames\n"
+        "def draw(v):\n    plt.plot([0, v], label='x'); plt.legend(); return 'a line that rises'\n"
+        "print(hashlib.sha256(frames([1, 2], draw, 'v')._repr_html_().encode()).hexdigest())"
+    )
+    run = [sys.executable, "-c", program]
+    first, second = (
+        subprocess.run(run, capture_output=True, text=True, check=True).stdout for _ in range(2)
+    )
+    assert first == second
+    assert len(first.strip()) == 64
+
+
+def test_frames_are_small_and_carry_no_stamp():
+    for png in frames([1, 2, 3], draw, "v").pngs:
+        assert len(png) < 12_000
+        assert not re.search(rb"tEXt|iTXt|tIME|[Mm]atplotlib", png)
+
+
+def test_frames_leave_the_callers_figures_and_style_alone():
+    figure = plt.figure()
+    before = matplotlib.rcParams["axes.spines.top"]
+    frames([1, 2], draw, "v")
+    assert plt.get_fignums() == [figure.number]
+    assert matplotlib.rcParams["axes.spines.top"] == before
+    plt.close("all")
+
+
+def test_a_figure_made_by_draw_itself_is_used():
+    def own(value):
+        _, ax = plt.subplots(figsize=(2, 1))
+        ax.plot([0, value])
+        return "a small line chart"
+
+    with Image.open(io.BytesIO(frames([1], own, "v", dpi=100).pngs[0])) as picture:
+        assert picture.size == (200, 100)
+    assert plt.get_fignums() == []
+
+
+def test_frames_want_values_and_words():
+    with pytest.raises(ValueError, match=r"frames: start=0 names none of the 0 values"):
+        frames([], draw, "v")
+    with pytest.raises(ValueError, match=r"start=2 names none of the 2 values"):
+        frames([1, 2], draw, "v", start=2)
+    with pytest.raises(TypeError, match=r"draw\(1\) returned None; return the alt text"):
+        frames([1], lambda v: None, "v")
+    assert plt.get_fignums() == []
+
+
+def test_live_calls_draw_with_the_slider_value(monkeypatch):
+    import ipywidgets
+
+    seen = []
+
+    def interact(function, **ranges):
+        seen.append((function(temperature=0.5), ranges))
+
+    monkeypatch.setattr(ipywidgets, "interact", interact)
+    drawn = []
+    live(lambda temperature: drawn.append(temperature) or "alt text", temperature=(0.1, 1.0))
+    assert drawn == [0.5]
+    assert seen == [(None, {"temperature": (0.1, 1.0)})]  # None: no alt text under the picture
+
+
+@pytest.mark.parametrize(
+    ("missing", "call"),
+    [
+        ("matplotlib", lambda: frames([1], draw, "v")),
+        ("matplotlib", style),
+        ("matplotlib", use_style),
+        ("ipywidgets", lambda: live(draw)),
+        ("PIL", lambda: palette_png(b"")),
+    ],
+)
+def test_a_missing_library_names_the_extra(monkeypatch, missing, call):
+    monkeypatch.setitem(sys.modules, missing, None)  # what `import` makes of an absent package
+    with pytest.raises(ImportError, match=r'pip install "fairpg-lite\[plots\]"'):
+        call()
+
+
+def test_importing_the_modules_draws_in_no_plotting_library():
+    program = (
+        "import sys, fairpg_lite.widgets, fairpg_lite.figures\n"
+        "print(sorted({'matplotlib', 'ipywidgets', 'PIL'} & set(sys.modules)))"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert run.stdout.strip() == "[]"
+
+
+def linear(colour):
+    """sRGB to linear light."""
+    c = np.array(matplotlib.colors.to_rgb(colour))
+    return np.where(c <= 0.04045, c / 12.92, ((c + 0.055) / 1.055) ** 2.4)
+
+
+def test_the_two_leading_colours_stand_out_from_the_ground():
+    first, second, *_ = PALETTE.values()
+    for colour in (first, second):
+        luminance = linear(colour) @ [0.2126, 0.7152, 0.0722]
+        assert 1.05 / (luminance + 0.05) >= 3  # WCAG: graphics against white
+
+
+# Viénot, Brettel and Mollon (1999): linear RGB as seen without red or without green cones, and for
+# each a pair of colours that such a reader cannot tell apart.
+BLIND = {
+    "protan": ([[0.11238, 0.88762, 0], [0.11238, 0.88762, 0], [0.00401, -0.00401, 1]], 0.1506),
+    "deutan": ([[0.29275, 0.70725, 0], [0.29275, 0.70725, 0], [-0.02234, 0.02234, 1]], 0.2656),
+}
+
+
+@pytest.mark.parametrize("kind", BLIND)
+def test_the_first_six_colours_differ_without_red_or_green_cones(kind):
+    matrix, green = np.array(BLIND[kind][0]), BLIND[kind][1]
+    seen = [matrix @ linear(colour) for colour in list(PALETTE.values())[:6]]
+    gaps = [np.linalg.norm(a - b) for i, a in enumerate(seen) for b in seen[:i]]
+    confused = np.linalg.norm(matrix @ [0.5, 0.1, 0] - matrix @ [0.1, green, 0])
+    assert confused < 0.02
+    assert min(gaps) > 5 * confused
+
+
+def test_style_ends_with_its_block_and_use_style_stays():
+    with matplotlib.rc_context():
+        before = matplotlib.rcParams["legend.frameon"]
+        with style():
+            assert matplotlib.rcParams["legend.frameon"] is False
+        assert matplotlib.rcParams["legend.frameon"] == before
+        use_style()
+        assert matplotlib.rcParams["legend.frameon"] is False
+        assert matplotlib.rcParams["figure.facecolor"] == "white"
+
+
+def test_palette_png_keeps_the_picture_and_drops_the_rest():
+    ramp = np.zeros((20, 30, 4), dtype=np.uint8)
+    ramp[..., 0] = np.arange(30) * 8
+    ramp[..., 3] = 255
+    ramp[:5, :, 3] = 0  # transparent becomes white
+    raw = io.BytesIO()
+    Image.fromarray(ramp).save(raw, format="PNG")
+    with Image.open(io.BytesIO(palette_png(raw.getvalue()))) as small:
+        assert small.mode == "P"
+        assert small.info == {}
+        pixels = np.asarray(small.convert("RGB"), dtype=int)
+    assert (pixels[:5] == 255).all()
+    assert abs(pixels[5:, :, 0] - ramp[5:, :, 0].astype(int)).max() <= 4

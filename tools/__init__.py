@@ -1,0 +1,1 @@
+"""Tools for authors: run the chapters, check their rules, check the built pages."""

@@ -1,0 +1,160 @@
+"""The rules that every chapter keeps: `python tools/check_chapters.py` prints what breaks one.
+
+nbval compares outputs, but a cell that was never run, a figure without words, or an exercise
+without a solution passes it silently. Each rule here is one small function that yields sentences.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+if str(ROOT) not in sys.path:
+    sys.path.insert(0, str(ROOT))
+
+import jupytext  # noqa: E402
+import nbformat  # noqa: E402
+import yaml  # noqa: E402
+from jupytext.compare import NotebookDifference, compare_notebooks  # noqa: E402
+
+from tools.run_chapters import chapters  # noqa: E402
+
+COLUMNS = 68  # what a page shows without scrolling, inside a folded solution too
+EXERCISES = 3
+LARGEST = 1_500_000  # bytes
+EXERCISE = re.compile(r"^(?:```|:::)+\{exercise(?:-start)?\}.*?^:label:\s*(\S+)", re.M | re.S)
+SOLUTION = re.compile(r"^(?:```|:::)+\{solution(?:-start)?\}\s+(\S+)", re.M)
+Cells = list[nbformat.NotebookNode]
+
+
+def code(cells: Cells) -> Cells:
+    return [cell for cell in cells if cell.cell_type == "code" and cell.source.strip()]
+
+
+def tags(cell: nbformat.NotebookNode) -> set[str]:
+    return set(cell.metadata.get("tags", []))
+
+
+def drift(text: Path, stored: nbformat.NotebookNode) -> Iterator[str]:
+    try:
+        compare_notebooks(stored, jupytext.read(text), fmt="md:myst")
+    except NotebookDifference as difference:
+        yield f"text and notebook differ; `make run-chapters` brings them together:\n{difference}"
+
+
+def not_run(cells: Cells) -> Iterator[str]:
+    counts = [cell.execution_count for cell in code(cells)]
+    if counts != list(range(1, len(counts) + 1)):
+        yield f"was not run from top to bottom in one go (execution counts {counts})"
+
+
+def errors(cells: Cells) -> Iterator[str]:
+    for cell in code(cells):
+        for output in cell.outputs:
+            if output.output_type == "error":
+                yield f"cell {cell.execution_count} ends in an error: {output.ename}"
+            if output.get("name") == "stderr":
+                yield f"cell {cell.execution_count} writes to stderr: {output.text[:80]!r}"
+
+
+def unchecked_outputs(cells: Cells) -> Iterator[str]:
+    """The tag that turns nbval off is for live widgets, whose output no page shows."""
+    for cell in code(cells):
+        off = tags(cell) & {"nbval-ignore-output", "nbval-skip", "raises-exception"}
+        marked = re.search(r"#\s*(NBVAL_(IGNORE_OUTPUT|SKIP)|PYTEST_VALIDATE_IGNORE)", cell.source)
+        live = "live(" in cell.source and "print(" not in cell.source
+        if (off or marked) and not (live and "remove-output" in tags(cell)):
+            yield f"cell {cell.execution_count} is hidden from nbval, but is no live widget"
+
+
+def no_assert(cells: Cells) -> Iterator[str]:
+    if not any(re.search(r"^\s*assert\b", cell.source, re.M) for cell in code(cells)):
+        yield "checks nothing: there is no assert"
+
+
+def wordless_figures(cells: Cells) -> Iterator[str]:
+    for cell in code(cells):
+        alt = cell.metadata.get("mystnb", {}).get("image", {}).get("alt", "")
+        for output in cell.outputs:
+            data = output.get("data", {})
+            if "image/png" in data and len(alt.split()) < 5:
+                yield f"cell {cell.execution_count}'s figure has no alt text (mystnb: image: alt:)"
+            for image in re.findall(r"<img\b[^>]*>", data.get("text/html", "")):
+                if not re.search(r'\balt="[^"]{10,}"', image):
+                    yield f"a picture in the HTML of cell {cell.execution_count} has no alt text"
+
+
+def wide_code(cells: Cells) -> Iterator[str]:
+    for cell in code(cells):
+        longest = max(len(line) for line in cell.source.splitlines())
+        if longest > COLUMNS and not tags(cell) & {"hide-input", "hide-cell", "remove-input"}:
+            yield f"cell {cell.execution_count} has a line of {longest} > {COLUMNS} columns"
+
+
+def exercises(text: Path) -> Iterator[str]:
+    """At least three exercises, each with a solution, three of them with code that runs."""
+    source = text.read_text(encoding="utf-8")
+    asked, solved = EXERCISE.findall(source), SOLUTION.findall(source)
+    if len(asked) < EXERCISES:
+        yield f"has {len(asked)} labelled exercises, wants {EXERCISES}"
+    for label in sorted(set(asked) - set(solved)):
+        yield f"exercise {label} has no solution"
+    for label in sorted(set(solved) - set(asked)):
+        yield f"solution for {label}, which is no exercise here"
+    runnable = re.findall(r"\{solution-start\}.*?\{solution-end\}", source, re.S)
+    with_code = [part for part in runnable if "{code-cell}" in part]
+    if len(with_code) < EXERCISES:
+        yield f"has {len(with_code)} solutions with code that runs, wants {EXERCISES}"
+    for part in re.findall(r"\{solution(?:-start)?\}[^\n]*\n(?::[^\n]*\n)*", source):
+        if ":class: dropdown" not in part:
+            yield f"a solution is not folded (:class: dropdown): {part.splitlines()[0]}"
+
+
+def outside_toc(text: Path, root: Path) -> Iterator[str]:
+    listed = (root / "_toc.yml").read_text(encoding="utf-8")
+    name = text.relative_to(root).with_suffix("").as_posix()
+    if name not in files_in(yaml.safe_load(listed)):
+        yield f"is not in _toc.yml (file: {name})"
+
+
+def files_in(toc: object) -> set[str]:
+    """Every page that the table of contents names."""
+    if isinstance(toc, dict):
+        own = {toc[key] for key in ("file", "root") if isinstance(toc.get(key), str)}
+        return own.union(*(files_in(value) for value in toc.values()))
+    return set().union(*(files_in(value) for value in toc)) if isinstance(toc, list) else set()
+
+
+def leftovers(stored: nbformat.NotebookNode, notebook: Path) -> Iterator[str]:
+    if "widgets" in stored.metadata:
+        yield "stores the state of widgets, which changes on each run"
+    size = notebook.stat().st_size
+    if size > LARGEST:
+        yield f"is {size} bytes large; fewer frames or a lower dpi help (limit {LARGEST})"
+
+
+def problems(text: Path, root: Path = ROOT) -> list[str]:
+    """Everything that is wrong with the chapter whose text file this is."""
+    notebook = text.with_suffix(".ipynb")
+    if not notebook.exists():
+        return ["has no notebook; `make run-chapters` makes it"]
+    stored = nbformat.read(notebook, as_version=4)
+    found = [*drift(text, stored), *outside_toc(text, root), *leftovers(stored, notebook)]
+    for rule in (not_run, errors, unchecked_outputs, no_assert, wordless_figures, wide_code):
+        found += rule(stored.cells)
+    if text.parent.name != "coursework":  # coursework is one long exercise
+        found += exercises(text)
+    return found
+
+
+def main() -> int:
+    found = [f"{text.stem} {problem}" for text in chapters() for problem in problems(text)]
+    print("\n".join(found) if found else f"{len(chapters())} chapters keep the rules")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
