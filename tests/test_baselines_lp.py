@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from fairpg_lite import (
-    expected_ndcg,
+    evaluate,
     exponential_gain,
     group_disparity,
     individual_disparity,
@@ -375,14 +375,10 @@ def outcomes(seed, lam, **options):
     """True NDCG, true D_group and D_group on the estimates, means over the queries."""
     data = synthetic(seed=seed, dtype=torch.float64)
     estimate = linear_regression(data)(data.features).detach()
-    bias = position_bias(10, dtype=torch.float64)
-    exposure = torch.stack([P @ bias for P in post_process(data, estimate, lam, **options)])
-    relevance, groups, guess = (x.view(-1, 10) for x in (data.relevance, data.groups, estimate))
-    return (
-        float(expected_ndcg(exposure, relevance).mean()),
-        float(group_disparity(exposure, relevance, groups).mean()),
-        float(group_disparity(exposure, guess.clamp(min=0), groups).mean()),
-    )
+    matrices = post_process(data, estimate, lam, **options)
+    true = evaluate(matrices, data)
+    believed = evaluate(matrices, data.replace(relevance=estimate.clamp(min=0)))
+    return true.ndcg, true.d_group, believed.d_group
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -10,10 +10,10 @@ import pytest
 import torch
 from sklearn.svm import LinearSVC
 
-from fairpg_lite import PlackettLuce, ndcg
-from fairpg_lite.baselines import gbdt, rank_svm
+from fairpg_lite import PlackettLuce, evaluate, ndcg
+from fairpg_lite.baselines import deltr, gbdt, linear_regression, post_process, rank_svm
 from fairpg_lite.baselines.fitted import mean_ndcg
-from fairpg_lite.data import RankingDataset
+from fairpg_lite.data import RankingDataset, synthetic
 
 
 def ranking_data(n_queries, seed, d=6, dtype=torch.float64):
@@ -135,6 +135,22 @@ def test_few_documents_and_wrong_grades():
         gbdt(tiny.replace(relevance=torch.tensor([0.5, 0.0, 1.0])))
     with pytest.raises(ValueError, match="'rank'"):
         gbdt(tiny, objective="rank")
+
+
+def test_every_method_goes_through_the_same_evaluator():
+    data = synthetic(n_queries=20, seed=3, dtype=torch.float64)
+    graded = data.replace(relevance=data.relevance.round())
+    results = {
+        "lp": evaluate(post_process(data, linear_regression(data), 50.0), data),
+        "deltr": evaluate(deltr(data, 10.0, optimizer="lbfgs").scorer, data),
+        "ranksvm": evaluate(rank_svm(graded, C=10.0).scorer, data, deterministic=True),
+        "regression": evaluate(gbdt(data, objective="regression"), data, deterministic=True),
+        "lambdamart": evaluate(gbdt(graded), data, deterministic=True),
+    }
+    for name, result in results.items():
+        assert 0.85 < result.ndcg <= 1, name
+        assert 0 < result.d_group < 0.1, name
+        assert len(result.per_query["ndcg"]) == 20
 
 
 def test_mean_ndcg_counts_queries_alike():

@@ -3,12 +3,10 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-import torch
 from torch import Tensor, nn
 
 from fairpg_lite.data import RankingDataset
-from fairpg_lite.metrics import ndcg
-from fairpg_lite.policy import PlackettLuce
+from fairpg_lite.evaluate import evaluate
 
 
 @dataclass(frozen=True)
@@ -24,11 +22,6 @@ class Fitted:
     tried: dict[float, float] = field(default_factory=dict)
 
 
-@torch.no_grad()
 def mean_ndcg(scorer: Callable[[Tensor], Tensor], dataset: RankingDataset, k: int | None) -> float:
     """Mean NDCG@k over the queries of their most probable rankings: what settings are chosen by."""
-    values = []
-    for batch in dataset.batches(256):
-        best = PlackettLuce(scorer(batch.features), batch.mask).mode
-        values.append(ndcg(best, batch.relevance, k=k, mask=batch.mask))
-    return float(torch.cat(values).double().mean())
+    return evaluate(scorer, dataset, k, deterministic=True).ndcg_at_k
