@@ -1,10 +1,8 @@
 """The post-processing programme: sparse and through `fair_ranking_lp`, or dense through linprog.
 
-Prints ratios, not seconds: two ways on the same machine, best of several turns taken in
-alternation.
+Prints ratios, not seconds. A small programme is mostly overhead, so the two ways are close there.
 """
 
-import time
 from collections.abc import Callable
 from functools import partial
 
@@ -12,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from benchmarks import _timing
 from fairpg_lite import exponential_gain, group_disparity, position_bias
 from fairpg_lite.baselines import birkhoff, fair_ranking_lp, group_rows
 
@@ -66,38 +65,28 @@ def value(P: Tensor, relevance: Tensor, groups: Tensor) -> float:
     return float(exponential_gain(relevance) @ exposure - LAM * paid)
 
 
-def fastest(*ways: Callable[[], object], turns: int = 3) -> list[float]:
-    """Best time of each way in seconds, the ways taken in alternation."""
-    best = [float("inf")] * len(ways)
-    for _ in range(turns):
-        for k, way in enumerate(ways):
-            start = time.perf_counter()
-            way()
-            best[k] = min(best[k], time.perf_counter() - start)
-    return best
-
-
 def main() -> None:
     torch.set_num_threads(1)
     print(f"{'programmes':>10} {'documents':>9} {'dense / ours':>12} {'difference in value':>20}")
     for count, n in ((100, 10), (10, 30), (2, 60)):
         data = queries(count, n)
-        ours, dense = fastest(partial(solve_all, sparse, data), partial(solve_all, plain, data))
+        ways = {"ours": partial(solve_all, sparse, data), "dense": partial(solve_all, plain, data)}
+        spent = _timing.interleaved(ways, repeats=5)
         pairs = zip(data, solve_all(sparse, data), solve_all(plain, data), strict=True)
         gap = max(abs(value(P, *q) - value(Q, *q)) for q, P, Q in pairs)
-        print(f"{count:>10} {n:>9} {dense / ours:>12.2f} {gap:>20.1e}")
+        print(f"{count:>10} {n:>9} {spent['dense'] / spent['ours']:>12.2f} {gap:>20.1e}")
     ((relevance, groups),) = queries(1, 100)
     P = sparse(relevance, groups)
-    hundred, large, draw = fastest(
-        partial(solve_all, sparse, queries(100, 10)),
-        partial(sparse, relevance, groups),
-        partial(birkhoff, P),
-    )
-    print(f"one programme of 100 documents / 100 of 10 documents: {large / hundred:.2f}")
-    print(
-        f"Birkhoff of its solution / solving it: {draw / large:.4f} "
-        f"({len(birkhoff(P).weights)} rankings)"
-    )
+    ways = {
+        "hundred": partial(solve_all, sparse, queries(100, 10)),
+        "large": partial(sparse, relevance, groups),
+        "birkhoff": partial(birkhoff, P),
+    }
+    spent = _timing.interleaved(ways, repeats=5)
+    ratio = spent["large"] / spent["hundred"]
+    print(f"one programme of 100 documents / 100 of 10 documents: {ratio:.2f}")
+    share, count = spent["birkhoff"] / spent["large"], len(birkhoff(P).weights)
+    print(f"Birkhoff of its solution / solving it: {share:.4f} ({count} rankings)")
 
 
 if __name__ == "__main__":

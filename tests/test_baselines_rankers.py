@@ -148,7 +148,7 @@ def test_every_method_goes_through_the_same_evaluator():
         "lambdamart": evaluate(gbdt(graded), data, deterministic=True),
     }
     for name, result in results.items():
-        assert 0.85 < result.ndcg <= 1, name
+        assert 0.8 < result.ndcg <= 1, name
         assert 0 < result.d_group < 0.1, name
         assert len(result.per_query["ndcg"]) == 20
 

@@ -74,7 +74,7 @@ def group_rows(
         _check.non_negative("group_rows", "merit", worth)
         # Linear in exposure, so the unit vectors give its coefficients: one ratio, one formula.
         unit = torch.eye(n, dtype=torch.float64)
-        ratio, means = group_ratios(unit, worth.expand(n, n), groups.expand(n, n))
+        ratio, means = group_ratios(unit, worth.expand(n, n), index.expand(n, n))
         per_merit, mean = ratio.T, means[0]
     rows, slack = [], []
     pairs = [(a, b) for a, b in combinations(range(len(labels)), 2) if mean[a] > 0 and mean[b] > 0]
