@@ -77,12 +77,12 @@ def main() -> None:
         print(f"{count:>10} {n:>9} {spent['dense'] / spent['ours']:>12.2f} {gap:>20.1e}")
     ((relevance, groups),) = queries(1, 100)
     P = sparse(relevance, groups)
-    ways = {
+    work: dict[str, Callable[[], object]] = {
         "hundred": partial(solve_all, sparse, queries(100, 10)),
         "large": partial(sparse, relevance, groups),
         "birkhoff": partial(birkhoff, P),
     }
-    spent = _timing.interleaved(ways, repeats=5)
+    spent = _timing.interleaved(work, repeats=5)
     ratio = spent["large"] / spent["hundred"]
     print(f"one programme of 100 documents / 100 of 10 documents: {ratio:.2f}")
     share, count = spent["birkhoff"] / spent["large"], len(birkhoff(P).weights)

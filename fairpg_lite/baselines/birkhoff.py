@@ -15,7 +15,7 @@ from fairpg_lite._extras import require
 
 # A matrix whose sums are off by more is not doubly stochastic; below, it is rounding.
 _TOLERANCE = 1e-6
-# What may be left over of the probability, and what counts as zero in a remainder.
+# What may be left over of the probability, and what counts as zero in an entry.
 _REST, _ZERO = 1e-10, 1e-14
 
 
@@ -58,8 +58,6 @@ def birkhoff(P: Tensor) -> Mixture:
             break
         weight = rest[documents, positions].min()
         rest[documents, positions] -= weight
-        # Equal entries end at zero together, but for rounding.
-        rest[rest < _ZERO] = 0.0
         weights.append(float(weight))
         rankings.append(documents)
         left -= float(weight)
@@ -108,15 +106,15 @@ def _balanced(P: Tensor) -> np.ndarray:
 def _ranking_within(rest: np.ndarray, threshold: float) -> tuple[np.ndarray | None, float]:
     """A document for each position with all entries at or above the threshold, lowered if need be.
 
-    None if even the non-zero entries hold no ranking.
+    None if all that is left is rounding.
     """
     graph = require("scipy.sparse.csgraph", "experiments")
     sparse = require("scipy.sparse", "experiments")
-    while True:
-        allowed = sparse.csr_matrix(rest >= threshold if threshold > _ZERO else rest > 0.0)
-        documents = graph.maximum_bipartite_matching(allowed, perm_type="row")
+    while threshold > _ZERO:
+        documents = graph.maximum_bipartite_matching(
+            sparse.csr_matrix(rest >= threshold), perm_type="row"
+        )
         if (documents >= 0).all():
             return documents.astype(np.int64), threshold
-        if threshold <= _ZERO:
-            return None, threshold
         threshold /= 2.0
+    return None, threshold
