@@ -109,7 +109,7 @@ def _minimise(pairs: _Pairs, weights: np.ndarray, C: float, max_iterations: int)
     """Newton's method; the loss is piecewise quadratic, so a few steps end at the minimum."""
     if len(pairs.missing) == 0:
         return np.zeros_like(weights)
-    digits = 1e-13 if pairs.features.dtype == torch.float64 else 1e-5
+    digits = 1e-13 if pairs.features.dtype == torch.float64 else 1e-7
     value = 0.5 * float(weights @ weights) + C * pairs.loss(weights)
     for _ in range(max_iterations):
         gradient = weights + C * pairs.gradient()
