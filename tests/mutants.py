@@ -49,7 +49,7 @@ MUTANTS = [
     (
         "missing baseline",
         "policy.py",
-        "advantage = advantage - advantage.mean(0)",
+        "advantage = advantage - mean.detach()",
         "advantage = advantage * 1.0",
         "test_gradients.py::test_expect_written_out",
     ),
@@ -122,5 +122,33 @@ MUTANTS = [
         "    if k is not None:\n        bias = torch.where(torch.arange(n",
         "    if False:\n        bias = torch.where(torch.arange(n",
         "test_metrics.py::test_ndcg_agrees_with_scikit_learn",
+    ),
+    (
+        "|G| factor in the programme's constraint",
+        "baselines/constraints.py",
+        "per_merit, mean = ratio.T, means[0]",
+        "per_merit, mean = ratio.T * size.unsqueeze(-1), means[0]",
+        "test_baselines_lp.py::test_the_rows_are_the_disparities",
+    ),
+    (
+        "reversed inequality in the programme (as the paper prints it)",
+        "baselines/constraints.py",
+        "rows.append(per_merit[high] - per_merit[low])",
+        "rows.append(per_merit[low] - per_merit[high])",
+        "test_baselines_lp.py::test_the_rows_are_the_disparities",
+    ),
+    (
+        "pairs (i, i) not counted in the programme",
+        "baselines/constraints.py",
+        "count = int(ahead.sum())",
+        "count = int(ahead.sum()) - int(deserving.sum())",
+        "test_baselines_lp.py::test_the_rows_are_the_disparities",
+    ),
+    (
+        "DELTR's one-sided gap on the wrong side (as in the published notebooks)",
+        "baselines/deltr.py",
+        '"one-sided": lambda behind: behind.relu(),',
+        '"one-sided": lambda behind: (-behind).relu(),',
+        "test_baselines_deltr.py::test_the_loss_by_hand_in_a_padded_batch",
     ),
 ]

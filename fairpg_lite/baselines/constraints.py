@@ -91,7 +91,7 @@ def individual_rows(
 ) -> FairnessRows:
     """Rows for D_ind, equation (3): one for each pair with M_i >= M_j > 0, i and j different.
 
-    The pairs (i, i) have no row but count in |H|, as in `individual_disparity`. With
+    The pairs (i, i) have no row but count in the size of H, as in `individual_disparity`. With
     ``two_sided`` every pair has both directions under one slack.
     """
     worth = merit_of(relevance.double().clamp(min=0.0), merit)
