@@ -18,7 +18,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 # Elements of the largest temporary; longer grids are walked in pieces of this size.
-_CHUNK = 4_000_000
+_CHUNK = 1_000_000
 
 
 def log_weights(scores: Tensor, mask: Tensor | None = None, tolerance: float = 1e-10) -> Tensor:
@@ -81,9 +81,9 @@ class RankGeneratingFunction(torch.autograd.Function):
         flat = _documents_first(log_w)
         total = flat.new_zeros((len(flat), len(nodes), flat.shape[-1]), dtype=nodes.dtype)
         for piece in _pieces(flat, nodes, log_t):
-            _, arrival, others, _ = _race(flat, nodes, log_t[piece])
+            _, arrival, inverse, product = _race(flat, nodes, log_t[piece])
             density = (weight[piece, None] * arrival).unsqueeze(1)
-            total += (density * others).sum(-2)
+            total += inverse.mul_(product).mul_(density).sum(-2)
         return total.permute(2, 0, 1).reshape(*log_w.shape, len(nodes))
 
     @staticmethod
@@ -95,13 +95,16 @@ class RankGeneratingFunction(torch.autograd.Function):
         pull = upstream.conj().reshape(-1, n, m).permute(1, 2, 0).unsqueeze(-2)  # (n, M, 1, B)
         grad = torch.zeros_like(flat)
         for piece in _pieces(flat, nodes, log_t):
-            y, arrival, others, slope = _race(flat, nodes, log_t[piece])
-            own = others * (weight[piece, None] * arrival).unsqueeze(1) * pull
+            y, arrival, inverse, product = _race(flat, nodes, log_t[piece])
+            density = (weight[piece, None] * arrival).unsqueeze(1)
+            own = (inverse * product).mul_(density).mul_(pull)
             # Moving log w_k changes k's own arrival density ...
             direct = own.sum(1) * (1.0 - y)
-            # ... and the chance that k is ahead of each of the others.
-            indirect = ((own.sum(0) - own) * slope).sum(1) * arrival
-            both = direct - indirect
+            # ... and the chance that k is ahead of each of the others: its factor
+            # g = z + (1 - z) e^-y has the relative slope -(1 - z) y e^-y / g.
+            others = torch.sub(own.sum(0), own, out=own).mul_(inverse).flatten(2)
+            slope = torch.matmul(1.0 - nodes, others).view_as(arrival)
+            both = direct - slope * arrival
             grad += (both.real if both.is_complex() else both).sum(-2)
         return grad.transpose(0, 1).reshape(log_w.shape), None, None, None
 
@@ -120,16 +123,15 @@ def _pieces(log_w: Tensor, nodes: Tensor, log_t: Tensor) -> list[slice]:
 def _race(log_w: Tensor, nodes: Tensor, log_t: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """The race of ``log_w (n, B)`` at times ``log_t (Q,)``.
 
-    Returns ``y = w t`` and the arrival density per unit of log-time, both ``(n, Q, B)``; the
-    product over the *other* documents ``(n, M, Q, B)``; and ``(1 - z) / g``, the relative slope
-    of a factor ``g``, of the same shape.
+    Returns ``y = w t`` and the arrival density per unit of log-time, both ``(n, Q, B)``; one over
+    the factor ``z + (1 - z) exp(-y)`` of each document ``(n, M, Q, B)``; and the product of all
+    factors ``(M, Q, B)``: product times inverse is the product over the *other* documents.
     """
     # Past this point exp(-y) is zero anyway; without the clamp y * exp(-y) would be inf * 0.
     latest = math.log(-math.log(torch.finfo(log_w.dtype).tiny))
     y = (log_w.unsqueeze(1) + log_t.unsqueeze(-1)).clamp_(max=latest).exp_()
     waiting = torch.exp(-y)
     z = nodes[:, None, None]
-    factor = (1.0 - z) * waiting.unsqueeze(1) + z
-    inverse = factor.reciprocal()
-    others = factor.prod(0) * inverse
-    return y, y * waiting, others, (1.0 - z) * inverse
+    factor = ((1.0 - z) * waiting.unsqueeze(1)).add_(z)
+    product = factor.prod(0)
+    return y, y * waiting, factor.reciprocal_(), product

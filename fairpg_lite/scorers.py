@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 
 class LinearScorer(nn.Module):
-    """One weight per feature, started uniformly within ``init`` of zero (the paper: 0.001; chapter 9).
+    """One weight per feature, started uniformly within ``init`` of zero (paper: 0.001; chapter 9).
 
     There is no bias term by default: a Plackett-Luce policy ignores a shift of all scores.
     """

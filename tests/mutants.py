@@ -105,7 +105,7 @@ MUTANTS = [
     (
         "the race forgets how moving one document moves the others",
         "race.py",
-        "both = direct - indirect",
+        "both = direct - slope * arrival",
         "both = direct",
         "test_exact.py::test_written_out_gradient_equals_finite_differences",
     ),
