@@ -22,23 +22,25 @@ from fairpg_lite.figures import use_style
 from fairpg_lite.train import _Run
 
 COMMAND = "python -m benchmarks.training"
-LITERAL_QUERIES = 6
-ROUNDS = 7
+# Queries per round: a random handful for the literal loop, more for one query at a time, and as
+# many as are sorted by length together (50 batches of 64) for batches.
+LITERAL, SINGLE, BATCHED = 20, 256, 3200
+ROUNDS = 5
 
 
 def literal_epoch(
     scorer: nn.Module, data: RankingDataset, samples: int, lam: float, disparity: str
 ) -> Callable[[], None]:
-    """The literal loop over a few queries; callers divide by LITERAL_QUERIES."""
+    """The literal loop over the queries of ``data``."""
     optimizer = torch.optim.Adam(scorer.parameters(), lr=1e-5)
     generator = torch.Generator().manual_seed(0)
 
     def run() -> None:
-        for i in range(LITERAL_QUERIES):
+        for query in data:
             literal.step(
                 scorer,
                 optimizer,
-                data[i],
+                query,
                 lam=lam,
                 samples=samples,
                 disparity=disparity,
@@ -87,17 +89,19 @@ def measure(
             lam=lam, disparity=disparity, method=method, samples=samples, batch_size=size, lr=1e-5
         )
 
-    work = {"literal": literal_epoch(scorer(), data, samples, lam, disparity)}
-    for size in (1, 64):
+    chosen = torch.randperm(len(data), generator=torch.Generator().manual_seed(0))
+    parts = {1: data.subset(chosen[:SINGLE]), 64: data}
+    few = data.subset(chosen[:LITERAL])
+    work = {"literal": literal_epoch(scorer(), few, samples, lam, disparity)}
+    queries = {"literal": len(few), "reading": len(data)}
+    for size, part in parts.items():
         for method in ("sample", "exact"):
-            work[f"{method} {size}"] = fit_epoch(scorer(), data, config(method, size))
-        work[f"scoring {size}"] = scoring_epoch(scorer(), data, size)
+            work[f"{method} {size}"] = fit_epoch(scorer(), part, config(method, size))
+        work[f"scoring {size}"] = scoring_epoch(scorer(), part, size)
+        queries |= {f"{way} {size}": len(part) for way in ("sample", "exact", "scoring")}
     work["reading"] = reading_epoch(data)
     spent = _timing.interleaved(work, ROUNDS)
-    per_query = {
-        key: value / (LITERAL_QUERIES if key == "literal" else len(data)) * 1e6
-        for key, value in spent.items()
-    }
+    per_query = {key: value / queries[key] * 1e6 for key, value in spent.items()}
     return {"data": name, "model": model.__name__, "lam": lam, "microseconds": per_query}
 
 
@@ -134,12 +138,12 @@ def draw(rows: list[dict]) -> None:
 def main() -> None:
     """Measure, print, store and draw."""
     torch.set_num_threads(1)
-    yahoo = yahoo_like(256, seed=0)
+    yahoo = yahoo_like(BATCHED, seed=0)
     german, _ = german_credit(seed=0)
     rows = []
     for name, data, samples, disparity in (
         ("Yahoo-shaped", yahoo, 10, "individual"),
-        ("German Credit", german[:256], 25, "group"),
+        ("German Credit", german, 25, "group"),
     ):
         for model in (LinearScorer, MLPScorer):
             for lam in (0.0, 1.0):
