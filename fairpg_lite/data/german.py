@@ -119,7 +119,7 @@ def _check_arguments(attributes: int, group: str, ratio: str, split: str, n_docs
 
 
 def _draw(
-    generator: np.random.Generator,
+    generator: "np.random.Generator",
     side: np.ndarray,
     creditworthy: np.ndarray,
     count: int,

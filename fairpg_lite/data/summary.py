@@ -1,7 +1,6 @@
 """A dataset's figures as a small table."""
 
 from dataclasses import dataclass
-from html import escape
 from typing import TYPE_CHECKING
 
 import torch
@@ -58,6 +57,8 @@ class Summary:
         return "\n".join(f"{name:<{width}}  {value}" for name, value in self.rows())
 
     def _repr_html_(self) -> str:
+        from html import escape  # only notebooks need it
+
         cells = "".join(
             f"<tr><th style='text-align:left'>{escape(name)}</th><td>{escape(value)}</td></tr>"
             for name, value in self.rows()

@@ -96,7 +96,7 @@ def _world(seed: int, noise: float) -> World:
     return _calibrate(world, generator, noise)
 
 
-def _calibrate(world: World, generator: np.random.Generator, noise: float) -> World:
+def _calibrate(world: World, generator: "np.random.Generator", noise: float) -> World:
     """Scale the score and place the grade thresholds by 100,000 independent documents."""
     factors = generator.standard_normal((100_000, FAMILIES + 1), np.float32)
     own = generator.standard_normal((100_000, CAUSES), np.float32)
@@ -245,7 +245,7 @@ def yahoo_like(
 
 
 def _fill(
-    world: World, streams: list[np.random.Generator], lengths: np.ndarray, out: np.ndarray
+    world: World, streams: "list[np.random.Generator]", lengths: np.ndarray, out: np.ndarray
 ) -> np.ndarray:
     """Write the features of some queries into `out (n, 699)`; return the noise-free scores (n,)."""
     n = int(lengths.sum())
