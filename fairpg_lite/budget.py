@@ -24,7 +24,10 @@ _PATIENCE = 4
 
 @dataclass
 class BudgetResult:
-    """What ``fit_to_budget`` found; ``rounds`` lists every (lambda, utility, disparity) tried."""
+    """What ``fit_to_budget`` found; ``rounds`` lists every (lambda, utility, disparity) tried.
+
+    Chapter 14.
+    """
 
     delta: float
     lam: float
@@ -59,6 +62,8 @@ def fit_to_budget(
     ``tolerance * delta`` below the budget or ``max_rounds`` are spent. The disparity is measured on
     the training set, exactly. A budget that stays out of reach however large lambda grows is
     reported with the least disparity found, not looped on. ``config.lam`` is ignored.
+
+    Chapter 14, section 2.1 of the paper.
     """
     config = config or TrainConfig(method="exact")
     if delta < 0:

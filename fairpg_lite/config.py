@@ -22,7 +22,10 @@ SAMPLED_UTILITIES = ("err", "average_rank", "average_precision", "reciprocal_ran
 
 @dataclass(frozen=True)
 class TrainConfig:
-    """Settings of one run of Fair-PG-Rank; the defaults are the paper's where it names them."""
+    """Settings of one run of Fair-PG-Rank; the defaults are the paper's where it names them.
+
+    Chapter 7.
+    """
 
     lam: float = 0.0
     """Weight of the disparity in the objective, the paper's lambda."""

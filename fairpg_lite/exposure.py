@@ -31,6 +31,8 @@ def position_bias(
     ``"log2"`` is 1/log2(1+j), the paper's choice and DCG's discount; ``"reciprocal"`` is 1/j;
     ``"geometric"`` is decay**(j-1). With ``k`` nobody looks beyond position k.
 
+    Chapter 4, section 2.2 of the paper.
+
     >>> position_bias(3)
     tensor([1.0000, 0.6309, 0.5000])
     >>> position_bias(4, "reciprocal", k=2)
@@ -80,6 +82,8 @@ def ranking_exposure(rankings: Tensor, position_bias: Tensor, mask: Tensor | Non
     """Exposure ``(…, n)`` that given rankings ``(…, n)`` pay to each document: v at its position.
 
     Padding (``mask`` False) gets zero.
+
+    Chapter 4, equation (2) of the paper.
 
     >>> ranking_exposure(torch.tensor([2, 0, 1]), torch.tensor([1.0, 0.6, 0.5]))
     tensor([0.6000, 0.5000, 1.0000])

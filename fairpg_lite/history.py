@@ -15,6 +15,8 @@ class History:
     ``utility`` and ``disparity`` are means over the training queries as seen during the epoch
     (sampled if the training sampled); ``valid_utility`` and ``valid_disparity`` are exact, on the
     validation set, after the epoch.
+
+    Chapter 7.
     """
 
     config: dict[str, Any] = field(default_factory=dict)

@@ -21,17 +21,17 @@ Gain = Callable[[Tensor], Tensor]
 
 
 def exponential_gain(relevance: Tensor) -> Tensor:
-    """u = 2**rel - 1, the paper's utility of a document."""
+    """u = 2**rel - 1, the paper's utility of a document. Chapter 2."""
     return torch.exp2(relevance) - 1.0
 
 
 def linear_gain(relevance: Tensor) -> Tensor:
-    """u = rel."""
+    """u = rel. Chapter 2."""
     return relevance
 
 
 def binary_gain(relevance: Tensor) -> Tensor:
-    """u = 1 for any relevance above zero, else 0."""
+    """u = 1 for any relevance above zero, else 0. Chapter 2."""
     return (relevance > 0).to(relevance.dtype)
 
 
@@ -81,6 +81,8 @@ def dcg(
 ) -> Tensor:
     """Discounted cumulative gain ``(S, …)``: sum over positions of gain times position bias.
 
+    Chapter 2, section 2.1 of the paper.
+
     >>> dcg(torch.tensor([0, 1, 2]), torch.tensor([1.0, 0.0, 1.0]))
     tensor(1.5000)
     """
@@ -96,7 +98,10 @@ def ideal_dcg(
     position_bias: Tensor | None = None,
     mask: Tensor | None = None,
 ) -> Tensor:
-    """The largest DCG ``(…)`` that any ranking reaches: best gains at the best positions."""
+    """The largest DCG ``(…)`` that any ranking reaches: best gains at the best positions.
+
+    Chapter 2.
+    """
     worth = _worth("ideal_dcg", relevance, gain, mask)
     n = worth.shape[-1]
     bias = _discount("ideal_dcg", n, position_bias, worth)
@@ -123,6 +128,8 @@ def ndcg(
 ) -> Tensor:
     """DCG over the best DCG ``(S, …)``. Nothing relevant: every ranking is best, so 1 by default.
 
+    Chapter 2, section 2.1 of the paper.
+
     >>> round(ndcg(torch.tensor([1, 0]), torch.tensor([1.0, 0.0])).item(), 4)
     0.6309
     """
@@ -141,6 +148,8 @@ def expected_dcg(
     r"""E[DCG] ``(…)`` of a policy with this ``exposure (…, n)``: :math:`\sum_i u_i v_\pi(d_i)`.
 
     The discount is the position bias that the exposure was made with.
+
+    Chapter 2.
     """
     worth = _worth("expected_dcg", relevance, gain, mask)
     _check.same_shape("expected_dcg", "exposure", exposure, "relevance", relevance.shape)
@@ -159,6 +168,8 @@ def expected_ndcg(
     """E[NDCG] ``(…)`` of a policy; ``position_bias`` must be the one the exposure was made with.
 
     For NDCG@k pass ``position_bias(n, k=k)`` here and to ``PlackettLuce.exposure``.
+
+    Chapter 2.
 
     >>> expected_ndcg(torch.tensor([1.0, 0.6309]), torch.tensor([1.0, 0.0]))
     tensor(1.)
@@ -205,6 +216,8 @@ def err(
     ``max_grade`` is the scale's top grade, 4 on Yahoo and MSLR.
     Nothing relevant: nobody is satisfied, 0 by default.
 
+    Chapter 6.
+
     >>> err(torch.tensor([0, 1]), torch.tensor([1.0, 1.0]), max_grade=1)
     tensor(0.6250)
     """
@@ -235,6 +248,8 @@ def average_rank(
 
     Positions beyond ``k`` count as k + 1.
 
+    Chapter 6.
+
     >>> average_rank(torch.tensor([2, 0, 1]), torch.tensor([1.0, 0.0, 1.0]))
     tensor(1.5000)
     """
@@ -259,6 +274,8 @@ def average_precision(
 
     ``gain`` must say 0 or 1. With ``k`` the mean is over min(k, number of relevant documents).
 
+    Chapter 6.
+
     >>> average_precision(torch.tensor([0, 1, 2]), torch.tensor([1.0, 0.0, 1.0]))
     tensor(0.8333)
     """
@@ -279,6 +296,8 @@ def reciprocal_rank(
     undefined: float = 0.0,
 ) -> Tensor:
     """One over the position ``(S, …)`` of the first relevant document; 0 if it lies beyond ``k``.
+
+    Chapter 6.
 
     >>> reciprocal_rank(torch.tensor([1, 0]), torch.tensor([1.0, 0.0]))
     tensor(0.5000)

@@ -28,6 +28,8 @@ class PlackettLuce:
     ``mask (…, n)`` is True for a real document. Padding ranks last and changes nothing else.
     ``validate_args=False`` skips the checks of scores and rankings, for inner loops.
 
+    Chapter 3, equation (5) of the paper.
+
     >>> policy = PlackettLuce(torch.tensor([2.0, 1.0, 0.0]))
     >>> policy.mode
     tensor([0, 1, 2])

@@ -36,6 +36,8 @@ def fit(
     epoch's weights are kept. With ``checkpoint`` the state is written every ``checkpoint_every``
     epochs, and an existing file is continued, to the same result bit by bit. Ctrl-C ends the
     training with what it has, and ``history.stopped`` says so.
+
+    Chapter 7, Algorithm 1 of the paper.
     """
     run = _Run(scorer, dataset, config or TrainConfig(), valid)
     path = None if checkpoint is None else Path(checkpoint)

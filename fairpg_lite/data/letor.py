@@ -78,6 +78,8 @@ def load_letor(
 
     Any fault raises LetorError (a ValueError) with the file, the line and the offending text.
 
+    Chapter 10.
+
     >>> import tempfile, pathlib
     >>> with tempfile.TemporaryDirectory() as directory:
     ...     file = pathlib.Path(directory) / "two.txt"
@@ -276,6 +278,8 @@ def save_letor(dataset: RankingDataset, path: str | os.PathLike[str]) -> None:
     Values come back bit for bit when read with the same dtype; zeros are left out, so pass
     `n_features` when reading if the last columns may be all zero. Groups are not part of the
     format and are not written: `RankingDataset.save` keeps everything.
+
+    Chapter 10.
     """
     if len(dataset.query_ids.unique()) < len(dataset):
         raise ValueError("save_letor: two queries share an id and would be read back as one.")

@@ -12,7 +12,10 @@ _NUMBER = re.compile(rb"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\Z")
 
 
 class LetorError(ValueError):
-    """A fault in a LETOR file: `path`, `line` (from 1, or None) and the offending `text`."""
+    """A fault in a LETOR file: `path`, `line` (from 1, or None) and the offending `text`.
+
+    Chapter 10.
+    """
 
     def __init__(self, path: str, line: int | None, reason: str, text: bytes | None = None):
         self.path, self.line, self.reason = os.fspath(path), line, reason
