@@ -35,21 +35,25 @@ def interleaved(work: Mapping[str, Callable[[], object]], repeats: int) -> dict[
 
 def provenance(command: str) -> dict[str, Any]:
     """Where a result file comes from."""
-    commit = subprocess.run(
-        ["git", "describe", "--always", "--dirty"],
-        cwd=RESULTS.parent,
-        capture_output=True,
-        text=True,
-    ).stdout.strip()
     return {
         "command": command,
-        "commit": commit or "unknown",
+        "commit": _commit(),
         "python": sys.version.split()[0],
         "torch": torch.__version__,
         "numpy": np.__version__,
         "machine": platform.machine(),
         "threads": torch.get_num_threads(),
     }
+
+
+def _commit() -> str:
+    # Results themselves may differ from the commit; nothing else may.
+    describe = ["git", "describe", "--always", "--dirty"]
+    try:
+        found = subprocess.run(describe, cwd=RESULTS.parent, capture_output=True, text=True)
+    except FileNotFoundError:
+        return "unknown (no git here)"
+    return found.stdout.strip() or "unknown (not a git checkout)"
 
 
 def store(name: str, command: str, **content: Any) -> None:
