@@ -89,10 +89,26 @@ def tidy(notebook: nbformat.NotebookNode) -> None:
             continue
         if {"remove-output", "nbval-ignore-output"} <= set(cell.metadata.get("tags", [])):
             cell.outputs = []  # a live widget: nothing to show without its kernel
+        cell.outputs = _joined(cell.outputs)
         for output in cell.outputs:
             png = output.get("data", {}).get("image/png")
             if png:
                 output.data["image/png"] = _small(png)
+
+
+def _joined(outputs: list[nbformat.NotebookNode]) -> list[nbformat.NotebookNode]:
+    """Text that a slow cell printed in pieces, as one output."""
+    whole: list[nbformat.NotebookNode] = []
+    for output in outputs:
+        if (
+            whole
+            and output.output_type == whole[-1].output_type == "stream"
+            and (output.name == whole[-1].name)
+        ):
+            whole[-1].text += output.text
+        else:
+            whole.append(output)
+    return whole
 
 
 def _small(png: str) -> str:
