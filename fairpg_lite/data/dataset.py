@@ -22,7 +22,7 @@ class Query(NamedTuple):
 
 
 class RankingDataset:
-    """Queries of any length, their documents concatenated. Chapter 1 introduces it.
+    """Queries of any length, their documents concatenated. Chapter 2 is the first to use it.
 
     features (N, d), relevance (N,), groups (N,) or None, query_ids (Q,), document_ids (N,) or
     None; query i owns the rows `offsets[i]:offsets[i + 1]`, so `offsets` has shape (Q + 1,).
