@@ -67,8 +67,8 @@ class TrainConfig:
     patience: int | None = None
     """Stop after so many epochs without a better objective on the validation set."""
     seed: int = 0
-    """Fixes the order of queries (a generator seeded with 2 * seed) and the rankings drawn (another,
-    with 2 * seed + 1); initialisation is the scorer's own."""
+    """Fixes the order of queries (a generator seeded with 2 * seed) and the rankings drawn
+    (another, with 2 * seed + 1); initialisation is the scorer's own."""
     dtype: torch.dtype | None = None
     """Number format of training; None keeps the scorer's."""
     device: str = "cpu"
