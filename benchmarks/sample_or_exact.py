@@ -4,8 +4,9 @@ python -m benchmarks.sample_or_exact
 
 The authors' schedule (Adam at 0.1, halved every epoch, five epochs, one query at a time) on the
 synthetic data, with S = 10 and S = 100 samples and without sampling. Sampling looks at max(0, x) of
-a noisy x: the disparity it sees is too large, and where the true x is below zero it still gets a
-gradient half of the time. Exact training has neither.
+a noisy x: the disparity it sees is too large, its slope where x is above zero too small, and where
+x is below zero it still gets a gradient at times. On balance it acts like a smaller lambda (chapter
+8 measures this). Exact training has none of it.
 """
 
 import matplotlib.pyplot as plt
