@@ -47,13 +47,17 @@ def provenance(command: str) -> dict[str, Any]:
 
 
 def _commit() -> str:
-    # Results themselves may differ from the commit; nothing else may.
-    describe = ["git", "describe", "--always", "--dirty"]
+    def git(*words: str) -> str:
+        command = ["git", *words]
+        return subprocess.run(command, cwd=RESULTS.parent, capture_output=True, text=True).stdout
+
     try:
-        found = subprocess.run(describe, cwd=RESULTS.parent, capture_output=True, text=True)
+        name = git("describe", "--always").strip()
+        # Results themselves may differ from the commit; nothing else may.
+        changed = git("status", "--porcelain", "-uno", "--", ":/", ":(exclude)results").strip()
     except FileNotFoundError:
         return "unknown (no git here)"
-    return found.stdout.strip() or "unknown (not a git checkout)"
+    return (name or "unknown (not a git checkout)") + ("-dirty" if changed else "")
 
 
 def store(name: str, command: str, **content: Any) -> None:
