@@ -17,7 +17,7 @@ from fairpg_lite.data import RankingDataset
 from fairpg_lite.data.batches import Batch
 from fairpg_lite.disparity import Merit, group_disparity, individual_disparity, merit_of
 from fairpg_lite.exposure import TOLERANCE, position_bias, ranking_exposure
-from fairpg_lite.objective import batch_disparity, ranking_utility
+from fairpg_lite.objective import batch_disparity, batch_utility
 from fairpg_lite.policy import PlackettLuce
 
 Scorer = Callable[[Tensor], Tensor]
@@ -267,14 +267,7 @@ def objective_on(
             policy = PlackettLuce(scorer(batch.features), batch.mask)
             exposure = policy.exposure(config.position_bias, tolerance=1e-6)
             disparity += float(batch_disparity(exposure, batch, batch.mask, config).sum())
-            if config.utility == "dcg":
-                values = metrics.expected_dcg(exposure, batch.relevance, mask=batch.mask)
-            elif config.utility == "ndcg":
-                values = metrics.expected_ndcg(
-                    exposure, batch.relevance, position_bias=config.position_bias, mask=batch.mask
-                )
-            else:
-                rankings = policy.sample((100,), generator)
-                values = ranking_utility(rankings, batch.relevance, batch.mask, config).mean(0)
+            rankings = None if config.linear else policy.sample((100,), generator)
+            values = batch_utility(policy, exposure, rankings, batch, config)
             utility += float(values.sum())
     return utility / len(dataset), disparity / len(dataset)

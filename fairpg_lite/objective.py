@@ -54,7 +54,7 @@ def batch_terms(
         tolerance=config.tolerance,
     )
     return Terms(
-        _utility(policy, exposure, rankings, batch, config, worth),
+        batch_utility(policy, exposure, rankings, batch, config, worth),
         batch_disparity(exposure, batch, mask, config),
         _entropy(policy, config),
         scores,
@@ -66,14 +66,15 @@ def _entropy(policy: PlackettLuce, config: TrainConfig) -> Tensor:
         return policy.entropy()
 
 
-def _utility(
+def batch_utility(
     policy: PlackettLuce,
     exposure: Tensor,
     rankings: Tensor | None,
     batch: Batch,
     config: TrainConfig,
-    worth: "Worth | None",
+    worth: "Worth | None" = None,
 ) -> Tensor:
+    """The chosen utility ``(B,)``: from exposure where it is linear in it, else from rankings."""
     if worth is not None:
         weight, constant = worth.of(batch)
         utility = (weight * exposure).sum(-1)
