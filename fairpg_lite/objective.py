@@ -18,12 +18,11 @@ from fairpg_lite.policy import PlackettLuce
 
 
 class Terms(NamedTuple):
-    """Utility, disparity and entropy of each query ``(B,)``, and the scores they came from."""
+    """Utility, disparity and entropy of each query ``(B,)``."""
 
     utility: Tensor
     disparity: Tensor
     entropy: Tensor
-    scores: Tensor
 
     def total(self, lam: float, gamma: float) -> Tensor:
         """What is maximised ``(B,)``: equation (1) plus the entropy term."""
@@ -57,7 +56,6 @@ def batch_terms(
         batch_utility(policy, exposure, rankings, batch, config, worth),
         batch_disparity(exposure, batch, mask, config),
         _entropy(policy, config),
-        scores,
     )
 
 

@@ -15,6 +15,7 @@ from fairpg_lite.checkpoint import load_checkpoint, save_checkpoint
 from fairpg_lite.config import TrainConfig
 from fairpg_lite.data import RankingDataset
 from fairpg_lite.data.batches import Batch
+from fairpg_lite.evaluate import objective_on
 from fairpg_lite.history import History
 from fairpg_lite.objective import Worth, batch_terms
 
@@ -139,14 +140,12 @@ class _Run:
         objective.backward(torch.full_like(objective, -1.0 / len(objective)))
         norm = _gradient_norm(self.parameters)
         if not math.isfinite(float(norm + objective.detach().sum())):
-            raise FloatingPointError(_blame(terms.scores, objective, batch, len(self.history) + 1))
+            raise FloatingPointError(_blame(scores, objective, batch, len(self.history) + 1))
         self.optimizer.step()
         shown = (terms.utility, terms.disparity, terms.entropy, norm)
         return tuple(part.detach() for part in shown)
 
     def validate(self, valid: RankingDataset) -> None:
-        from fairpg_lite.evaluate import objective_on
-
         utility, disparity = objective_on(self.scorer, valid, self.config)
         self.history.append({"valid_utility": utility, "valid_disparity": disparity})
         value = utility - self.config.lam * disparity
