@@ -6,9 +6,11 @@ from whichever exposure they are given. One value per query; averaging is the ca
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from fairpg_lite import _check
 
@@ -66,9 +68,30 @@ def individual_disparity(exposure: Tensor, merit: Tensor, mask: Tensor | None = 
     # Without merit, an infinite bar: the ratio is 0, and nobody has at least that merit.
     bar = merit.masked_fill(merit <= 0, math.inf)
     pairs = (merit.unsqueeze(-1) >= bar.unsqueeze(-2)).to(exposure.dtype)
-    ratio = exposure / bar
-    excess = (ratio.unsqueeze(-1) - ratio.unsqueeze(-2)).relu()
-    return (excess * pairs).sum((-1, -2)) / pairs.sum((-1, -2)).clamp(min=1.0)
+    return Hinge.apply(exposure / bar, pairs) / pairs.sum((-1, -2)).clamp(min=1.0)
+
+
+class Hinge(torch.autograd.Function):
+    """Sum over pairs of max(0, ratio_i - ratio_j) ``(…)``.
+
+    ``ratio (…, m)``; ``pairs (…, m, m)`` is one for a pair that counts, else zero. The slope in
+    ratio_i is the number of pairs in which i is ahead less the number in which it is behind
+    (chapter 7, the indicator); written out because autograd would walk the m x m arrays again.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, ratio: Tensor, pairs: Tensor) -> Tensor:
+        excess = (ratio.unsqueeze(-1) - ratio.unsqueeze(-2)).mul_(pairs).relu_()
+        value = excess.sum((-1, -2))
+        ahead = excess.sign_()
+        ctx.save_for_backward(ahead.sum(-1) - ahead.sum(-2))
+        return value
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor, None]:
+        (slope,) = ctx.saved_tensors
+        return upstream.unsqueeze(-1) * slope, None
 
 
 def group_ratios(
@@ -134,9 +157,7 @@ def group_disparity(
     present = mean_merit > 0
     ordered = mean_merit.unsqueeze(-1) >= mean_merit.unsqueeze(-2)
     pairs = ordered & present.unsqueeze(-1) & present.unsqueeze(-2)
-    excess = torch.where(pairs, (ratio.unsqueeze(-1) - ratio.unsqueeze(-2)).relu(), 0.0)
+    excess = Hinge.apply(ratio, pairs.to(ratio.dtype))
     count = present.sum(-1)
     n_pairs = count * (count - 1) / 2
-    return torch.where(n_pairs > 0, excess.sum((-1, -2)) / n_pairs.clamp(min=1.0), undefined).to(
-        exposure.dtype
-    )
+    return torch.where(n_pairs > 0, excess / n_pairs.clamp(min=1.0), undefined).to(exposure.dtype)

@@ -52,11 +52,10 @@ def batch_terms(
         baseline=config.baseline,
         tolerance=config.tolerance,
     )
-    return Terms(
-        batch_utility(policy, exposure, rankings, batch, config, worth),
-        batch_disparity(exposure, batch, mask, config),
-        _entropy(policy, config),
-    )
+    utility = batch_utility(policy, exposure, rankings, batch, config, worth)
+    with torch.set_grad_enabled(config.lam > 0):
+        disparity = batch_disparity(exposure, batch, mask, config)
+    return Terms(utility, disparity, _entropy(policy, config))
 
 
 def _entropy(policy: PlackettLuce, config: TrainConfig) -> Tensor:

@@ -11,7 +11,7 @@ Everything exact in this package is a weighted sum of :math:`G_i(z_m)` over a fe
 """
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -70,20 +70,22 @@ class RankGeneratingFunction(torch.autograd.Function):
     """``G_i(z_m)``: log_w ``(…, n)`` and nodes ``(M,)`` to ``(…, n, M)``.
 
     The gradient with respect to ``log_w`` is written out (chapter 8 derives it and the tests check
-    it against finite differences): it needs no logarithm and keeps nothing but ``log_w``. Inside,
-    documents come first and queries last, ``(n, M, Q, B)``: the products over documents and the
-    sums over times then run along memory.
+    it against finite differences): it needs no logarithm. Inside, documents come first and queries
+    last, ``(n, M, Q, B)``: the products over documents and the sums over times then run along
+    memory. A race that fits one piece is kept for the way back; longer ones are run again there,
+    so that the memory stays that of one piece.
     """
 
     @staticmethod
     def forward(ctx: Any, log_w: Tensor, nodes: Tensor, log_t: Tensor, weight: Tensor) -> Tensor:
         ctx.save_for_backward(log_w, nodes, log_t, weight)
         flat = _documents_first(log_w)
+        pieces = _pieces(flat, nodes, log_t)
         total = flat.new_zeros((len(flat), len(nodes), flat.shape[-1]), dtype=nodes.dtype)
-        for piece in _pieces(flat, nodes, log_t):
-            _, arrival, inverse, product = _race(flat, nodes, log_t[piece])
-            density = (weight[piece, None] * arrival).unsqueeze(1)
-            total += inverse.mul_(product).mul_(density).sum(-2)
+        for piece in pieces:
+            race = _race(flat, nodes, log_t[piece], weight[piece])
+            total += race.share.sum(-2)
+        ctx.race = race if len(pieces) == 1 and ctx.needs_input_grad[0] else None
         return total.permute(2, 0, 1).reshape(*log_w.shape, len(nodes))
 
     @staticmethod
@@ -95,16 +97,15 @@ class RankGeneratingFunction(torch.autograd.Function):
         pull = upstream.conj().reshape(-1, n, m).permute(1, 2, 0).unsqueeze(-2)  # (n, M, 1, B)
         grad = torch.zeros_like(flat)
         for piece in _pieces(flat, nodes, log_t):
-            y, arrival, inverse, product = _race(flat, nodes, log_t[piece])
-            density = (weight[piece, None] * arrival).unsqueeze(1)
-            own = (inverse * product).mul_(density).mul_(pull)
+            race = ctx.race or _race(flat, nodes, log_t[piece], weight[piece])
+            own = race.share * pull
             # Moving log w_k changes k's own arrival density ...
-            direct = own.sum(1) * (1.0 - y)
+            direct = own.sum(1) * (1.0 - race.y)
             # ... and the chance that k is ahead of each of the others: its factor
             # g = z + (1 - z) e^-y has the relative slope -(1 - z) y e^-y / g.
-            others = torch.sub(own.sum(0), own, out=own).mul_(inverse).flatten(2)
-            slope = torch.matmul(1.0 - nodes, others).view_as(arrival)
-            both = direct - slope * arrival
+            others = torch.sub(own.sum(0), own, out=own).mul_(race.inverse).flatten(2)
+            slope = torch.matmul(1.0 - nodes, others).view_as(race.arrival)
+            both = direct - slope * race.arrival
             grad += (both.real if both.is_complex() else both).sum(-2)
         return grad.transpose(0, 1).reshape(log_w.shape), None, None, None
 
@@ -120,18 +121,30 @@ def _pieces(log_w: Tensor, nodes: Tensor, log_t: Tensor) -> list[slice]:
     return [slice(i, i + size) for i in range(0, len(log_t), size)]
 
 
-def _race(log_w: Tensor, nodes: Tensor, log_t: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """The race of ``log_w (n, B)`` at times ``log_t (Q,)``.
+class _Race(NamedTuple):
+    """A race seen at the times ``log_t (Q,)``.
 
-    Returns ``y = w t`` and the arrival density per unit of log-time, both ``(n, Q, B)``; one over
-    the factor ``z + (1 - z) exp(-y)`` of each document ``(n, M, Q, B)``; and the product of all
-    factors ``(M, Q, B)``: product times inverse is the product over the *other* documents.
+    ``y = w t`` and the arrival density per unit of log-time, both ``(n, Q, B)``; one over the
+    factor ``z + (1 - z) exp(-y)`` of each document ``(n, M, Q, B)``; and each document's share of
+    the integral: density times the product of the factors of all the *others*.
     """
+
+    y: Tensor
+    arrival: Tensor
+    inverse: Tensor
+    share: Tensor
+
+
+def _race(log_w: Tensor, nodes: Tensor, log_t: Tensor, weight: Tensor) -> _Race:
+    """Run the race of ``log_w (n, B)``."""
     # Past this point exp(-y) is zero anyway; without the clamp y * exp(-y) would be inf * 0.
     latest = math.log(-math.log(torch.finfo(log_w.dtype).tiny))
     y = (log_w.unsqueeze(1) + log_t.unsqueeze(-1)).clamp_(max=latest).exp_()
     waiting = torch.exp(-y)
+    arrival = y * waiting
     z = nodes[:, None, None]
     factor = ((1.0 - z) * waiting.unsqueeze(1)).add_(z)
     product = factor.prod(0)
-    return y, y * waiting, factor.reciprocal_(), product
+    inverse = factor.reciprocal_()
+    share = (inverse * product).mul_((weight[:, None] * arrival).unsqueeze(1))
+    return _Race(y, arrival, inverse, share)

@@ -26,7 +26,9 @@ class LinearScorer(nn.Module):
         _uniform(self, init, generator)
 
     def forward(self, features: Tensor) -> Tensor:
-        return self.linear(features).squeeze(-1)
+        # A matrix times a vector: quicker, forward and backward, than a matrix of one column.
+        scores = features @ self.linear.weight.view(-1)
+        return scores if self.linear.bias is None else scores + self.linear.bias
 
 
 class MLPScorer(nn.Module):

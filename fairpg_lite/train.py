@@ -2,6 +2,7 @@
 
 import copy
 import math
+import statistics
 import time
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,8 @@ from fairpg_lite.data.batches import Batch
 from fairpg_lite.evaluate import objective_on
 from fairpg_lite.history import History
 from fairpg_lite.objective import Worth, batch_terms
+from fairpg_lite.one_query import OneQuery
+from fairpg_lite.optimizers import make_optimizer
 
 
 def fit(
@@ -67,14 +70,6 @@ def _show(bar: Any, history: History) -> None:
     bar.update(1)
 
 
-def make_optimizer(parameters: list[nn.Parameter], config: TrainConfig) -> torch.optim.Optimizer:
-    if config.optimizer == "sgd":
-        return torch.optim.SGD(parameters, config.lr, weight_decay=config.weight_decay)
-    # One kernel per step instead of a dozen: at one query per update the optimiser would be a
-    # third of the time.
-    return torch.optim.Adam(parameters, config.lr, weight_decay=config.weight_decay, fused=True)
-
-
 class _Run:
     """The state of one training run: what an epoch reads and writes."""
 
@@ -96,6 +91,9 @@ class _Run:
         self.order = torch.Generator().manual_seed(2 * config.seed)
         self.draws = torch.Generator(config.device).manual_seed(2 * config.seed + 1)
         self.worth = Worth(self.dataset, config, self.dtype) if config.utility == "ndcg" else None
+        self.one = None
+        if self.worth is not None and OneQuery.covers(config):
+            self.one = OneQuery(self.dataset, config, self.worth)
         self.history = History(config=config.to_dict())
         self.best: tuple[float, int, dict[str, Tensor]] | None = None
 
@@ -113,18 +111,41 @@ class _Run:
         for group in self.optimizer.param_groups:
             group["lr"] = self.config.lr * decay
         gamma = self.config.entropy * self.config.entropy_decay ** len(self.history)
+        means = self.by_batches(gamma) if self.one is None else self.by_queries(self.one, gamma)
+        names = ("utility", "disparity", "entropy", "gradient_norm")
+        row = dict(zip(names, means, strict=True))
+        self.history.append({**row, "seconds": time.perf_counter() - start})
+        if self.valid is not None:
+            self.validate(self.valid)
+
+    def by_batches(self, gamma: float) -> list[float]:
+        """An epoch of updates; returns means of utility, disparity, entropy, gradient norm."""
         batches = self.dataset.batches(
             self.config.batch_size, True, self.order, dtype=self.dtype, reuse=True
         )
         with _check.trusted():
             rows = [self.update(batch, gamma) for batch in batches]
         columns = [torch.cat([x.reshape(-1) for x in column]) for column in zip(*rows, strict=True)]
-        names = ("utility", "disparity", "entropy", "gradient_norm")
-        means = [float(column.double().mean()) for column in columns]
-        row = dict(zip(names, means, strict=True))
-        self.history.append({**row, "seconds": time.perf_counter() - start})
-        if self.valid is not None:
-            self.validate(self.valid)
+        return [float(column.double().mean()) for column in columns]
+
+    def by_queries(self, one: OneQuery, gamma: float) -> list[float]:
+        """The same, one query per update."""
+        order = torch.randperm(len(self.dataset), generator=self.order).tolist()
+        features = self.dataset.features.unsqueeze(0)
+        rows = []
+        for query, noise in zip(order, one.noise(order, self.draws), strict=True):
+            for parameter in self.parameters:
+                parameter.grad = None
+            x = features[:, one.bounds[query] : one.bounds[query + 1]]
+            scores = self.scorer(x.to(self.dtype))
+            step = one.step(query, scores.detach().numpy()[0].astype("float64"), noise, gamma)
+            scores.backward(torch.from_numpy(-step.gradient[None]).to(scores.dtype))
+            norm = math.sqrt(sum(_square(p.grad) for p in self.parameters if p.grad is not None))
+            if not math.isfinite(norm + step.utility + step.disparity):
+                raise FloatingPointError(_blame([query], len(self.history) + 1))
+            self.optimizer.quick_step()
+            rows.append((step.utility, step.disparity, step.entropy, norm))
+        return [statistics.fmean(column) for column in zip(*rows, strict=True)]
 
     def update(self, batch: Batch, gamma: float) -> tuple[Tensor, ...]:
         """One step of Algorithm 1: draw, estimate the gradient, move.
@@ -140,8 +161,10 @@ class _Run:
         objective.backward(torch.full_like(objective, -1.0 / len(objective)))
         norm = _gradient_norm(self.parameters)
         if not math.isfinite(float(norm + objective.detach().sum())):
-            raise FloatingPointError(_blame(scores, objective, batch, len(self.history) + 1))
-        self.optimizer.step()
+            bad = ~torch.isfinite(objective) | ~torch.isfinite(scores).all(-1)
+            rows = batch.queries[bad] if bool(bad.any()) else batch.queries
+            raise FloatingPointError(_blame(rows.tolist(), len(self.history) + 1))
+        self.optimizer.quick_step()
         shown = (terms.utility, terms.disparity, terms.entropy, norm)
         return tuple(part.detach() for part in shown)
 
@@ -205,12 +228,14 @@ def _gradient_norm(parameters: list[nn.Parameter]) -> Tensor:
     return norms[0] if len(norms) == 1 else torch.stack(norms).norm()
 
 
-def _blame(scores: Tensor, objective: Tensor, batch: Batch, epoch: int) -> str:
-    """Name the query whose scores or objective stopped being finite."""
-    bad = ~torch.isfinite(objective) | ~torch.isfinite(scores).all(-1)
-    rows = torch.nonzero(bad).flatten()
-    queries = batch.queries if len(rows) == 0 else batch.queries[rows]
+def _square(gradient: Tensor) -> float:
+    flat = gradient.numpy().ravel()
+    return float(flat @ flat)
+
+
+def _blame(queries: list[int], epoch: int) -> str:
+    """Name the queries whose scores or objective stopped being finite."""
     return (
         f"fit: the objective or its gradient is not finite in epoch {epoch}, at query "
-        f"{queries.tolist()[:5]} of the dataset; try a smaller learning rate or scale the features."
+        f"{queries[:5]} of the dataset; try a smaller learning rate or scale the features."
     )

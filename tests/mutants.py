@@ -7,9 +7,23 @@ MUTANTS = [
     (
         "reversed sign of D_group",
         "disparity.py",
-        "excess = torch.where(pairs, (ratio.unsqueeze(-1) - ratio.unsqueeze(-2)).relu(), 0.0)",
-        "excess = torch.where(pairs, (ratio.unsqueeze(-2) - ratio.unsqueeze(-1)).relu(), 0.0)",
+        "excess = Hinge.apply(ratio, pairs.to(ratio.dtype))",
+        "excess = Hinge.apply(-ratio, pairs.to(ratio.dtype))",
         "test_disparity.py::test_group_by_hand",
+    ),
+    (
+        "the indicator forgotten, one query at a time",
+        "one_query.py",
+        "active = pairs & (excess > 0)",
+        "active = pairs",
+        "test_one_query.py::test_individual_slope_is_the_gradient",
+    ),
+    (
+        "the hinge's slope counts one side only",
+        "disparity.py",
+        "ahead.sum(-1) - ahead.sum(-2)",
+        "ahead.sum(-1)",
+        "test_gradients.py::test_sampled_gradient_of_individual_disparity_is_the_papers_formula",
     ),
     (
         "|G| factor: sum of exposures over mean merit",

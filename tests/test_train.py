@@ -19,6 +19,7 @@ from fairpg_lite import (
     fit_to_budget,
     synthetic,
 )
+from fairpg_lite.one_query import OneQuery
 
 
 def linear(d=2, seed=0, **kwargs):
@@ -81,14 +82,15 @@ def individual_term(paid, rel, groups):
     return total
 
 
+@pytest.mark.parametrize("path", ["one query", "batches"])
 @pytest.mark.parametrize(
     ("disparity", "term"), [("group", group_term), ("individual", individual_term)]
 )
-def test_fit_is_algorithm_one(monkeypatch, disparity, term):
+def test_fit_is_algorithm_one(monkeypatch, disparity, term, path):
     """The same rankings through ``fit`` and through twenty literal lines: the same weights."""
     data = synthetic(n_queries=6, n_docs=5, seed=3).to(dtype=torch.float64)
     drawn, seen = [], []
-    sample, batches = PlackettLuce.sample, fl.train.batch_terms
+    sample, batches, step = PlackettLuce.sample, fl.train.batch_terms, OneQuery.step
 
     def remember(policy, shape, generator=None):
         drawn.append(sample(policy, shape, generator)[:, 0])
@@ -98,8 +100,16 @@ def test_fit_is_algorithm_one(monkeypatch, disparity, term):
         seen.append(int(batch.queries))
         return batches(scores, batch, *rest)
 
+    def note_one(self, query, scores, noise, gamma):
+        seen.append(query)
+        drawn.append(torch.from_numpy((noise - scores).argsort(1)))
+        return step(self, query, scores, noise, gamma)
+
     monkeypatch.setattr(PlackettLuce, "sample", remember)
     monkeypatch.setattr(fl.train, "batch_terms", note)
+    monkeypatch.setattr(OneQuery, "step", note_one)
+    if path == "batches":
+        monkeypatch.setattr(OneQuery, "covers", lambda config: False)
     scorer = linear(seed=1, init=0.5)
     start = theta(scorer)
     config = quick(
