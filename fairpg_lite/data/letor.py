@@ -68,9 +68,9 @@ def load_letor(
 
     Queries keep the order in which they first occur, documents the order of the file; a query
     whose lines are scattered is gathered, and `document_ids` then says which document of the
-    file (from 0) each row is; without scattered queries it is None: the file's order. Text after `#` and empty lines are skipped. Feature
-    ids may leave gaps (absent is 0) and begin at 1, or at 0 with `zero_based`. Column j of the
-    features is id j + 1 (j with `zero_based`).
+    file (from 0) each row is; without scattered queries it is None: the file's order. Text after
+    `#` and empty lines are skipped. Feature ids may leave gaps (absent is 0) and begin at 1, or
+    at 0 with `zero_based`. Column j of the features is id j + 1 (j with `zero_based`).
 
     n_features: the number of columns, for files whose largest id differs (train and test, say);
         without it, the largest id of this file.
