@@ -10,6 +10,7 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
+from contextlib import suppress
 
 from fairpg_lite._version import __version__
 from fairpg_lite.cli import evaluate, fit, rank
@@ -84,5 +85,6 @@ def _one_line(error: Exception) -> str:
 def _reader_gone() -> int:
     """`| head` has read enough: no fault, so nothing is said, and exit code 0."""
     # What is still buffered would raise again when Python closes stdout.
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    with open(os.devnull, "w") as nothing, suppress(OSError, ValueError):
+        os.dup2(nothing.fileno(), sys.stdout.fileno())
     return DONE

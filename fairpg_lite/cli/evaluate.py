@@ -35,7 +35,7 @@ examples:
 {FORMAT}
 figures: NDCG and NDCG@k with gain 2^grade - 1 (1 for a query with nothing relevant), ERR (at k
   as well), average rank of what is relevant (such queries left out), D_ind, D_group (0 for a
-  query that lacks a group or its merit; absent without groups). Exposure is 1/log2(1 + position)."""
+  query that lacks a group or its merit; absent without groups). Exposure: 1/log2(1 + position)."""
 
 _NAMES = {
     "ndcg": "NDCG",

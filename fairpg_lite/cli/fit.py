@@ -13,7 +13,7 @@ from torch import nn
 from fairpg_lite.budget import BudgetResult, fit_to_budget
 from fairpg_lite.cli._common import (
     DONE,
-    FAILED,
+    INFINITY,
     INTERRUPTED,
     CliError,
     Subparsers,
@@ -109,7 +109,7 @@ def _add_reading(parser: argparse.ArgumentParser) -> None:
     group = add_reading(parser)
     group.add_argument("--group-feature", type=number(int, 0), metavar="ID", help="feature id")
     group.add_argument(
-        "--group-threshold", type=number(float, float("-inf")), metavar="X", help="group 1 is above"
+        "--group-threshold", type=number(float, -INFINITY), metavar="X", help="group 1 is above"
     )
     group.add_argument(
         "--drop-group-feature", action="store_true", help="hide that feature from the scorer"
@@ -315,4 +315,4 @@ def _report(
     if result.disparity > result.delta:
         raise CliError(text + f"; the model in {out} is over budget.")
     say(args, text)
-    return DONE if result is not None else FAILED
+    return DONE
