@@ -183,7 +183,7 @@ CHANGES = {
     "NaN": (lambda a: {**a, BIAS: a[BIAS] * np.nan}, "not finite"),
     "infinity": (lambda a: {**a, BIAS: a[BIAS] + np.inf}, "not finite"),
     "whole numbers": (lambda a: {**a, BIAS: np.ones(4, int)}, "not finite numbers"),
-    "objects": (lambda a: {**a, BIAS: np.array([{}, 1, 2, 3])}, "cannot be read.*[Oo]bject"),
+    "objects": (lambda a: {**a, BIAS: np.array([{}, 1, 2, 3])}, "cannot be read.*Object"),
     "shape": (lambda a: {**a, WEIGHT: a[WEIGHT][:, :2]}, "do not fit"),
     "missing": (lambda a: {k: v for k, v in a.items() if k != BIAS}, "do not fit"),
     "extra": (lambda a: {**a, "scorer.other": a[BIAS]}, "do not fit"),

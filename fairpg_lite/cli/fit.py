@@ -56,7 +56,7 @@ _SETTINGS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("utility", {"choices": LINEAR_UTILITIES + SAMPLED_UTILITIES, "help": "what users gain"}),
     ("merit", {"choices": tuple(MERITS), "help": "merit as a function of the grade"}),
     ("method", {"choices": ("sample", "exact"), "help": "the paper's gradient, or the exact one"}),
-    ("samples", {"type": number(int, 1), "help": "rankings drawn per query (method sample)"}),
+    ("samples", {"type": number(int, 1), "help": "rankings drawn per query by method sample"}),
     ("epochs", {"type": number(int, 1), "help": "passes over the queries"}),
     ("batch_size", {"type": number(int, 1), "help": "queries per update"}),
     ("optimizer", {"choices": ("adam", "sgd"), "help": "optimiser"}),
@@ -74,6 +74,7 @@ _SETTINGS: tuple[tuple[str, dict[str, Any]], ...] = (
 def add_parser(subparsers: Subparsers) -> None:
     parser = subparsers.add_parser(
         "fit",
+        usage="%(prog)s TRAIN --out DIR [options]",
         help="train a policy on LETOR files",
         description=_DESCRIPTION,
         epilog=_EXAMPLES,
@@ -107,9 +108,17 @@ def add_parser(subparsers: Subparsers) -> None:
 
 def _add_reading(parser: argparse.ArgumentParser) -> None:
     group = add_reading(parser)
-    group.add_argument("--group-feature", type=number(int, 0), metavar="ID", help="feature id")
     group.add_argument(
-        "--group-threshold", type=number(float, -INFINITY), metavar="X", help="group 1 is above"
+        "--group-feature",
+        type=number(int, 0),
+        metavar="ID",
+        help="the feature that holds the groups",
+    )
+    group.add_argument(
+        "--group-threshold",
+        type=number(float, -INFINITY),
+        metavar="X",
+        help="group 1 is where it is above X, group 0 the rest; without it, one group per value",
     )
     group.add_argument(
         "--drop-group-feature", action="store_true", help="hide that feature from the scorer"
@@ -125,7 +134,10 @@ def _add_reading(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument("--zero-based", action="store_true", help="feature ids begin at 0")
     group.add_argument(
-        "--dtype", choices=("float32", "float64"), default="float32", help="(default float32)"
+        "--dtype",
+        choices=("float32", "float64"),
+        default="float32",
+        help="number format (default float32)",
     )
 
 
