@@ -165,4 +165,18 @@ MUTANTS = [
         '"one-sided": lambda behind: (-behind).relu(),',
         "test_baselines_deltr.py::test_the_loss_by_hand_in_a_padded_batch",
     ),
+    (
+        "the checksum of a model's weights is not verified",
+        "models.py",
+        "if found[-1] == expected:",
+        "if found[-1]:",
+        "test_models.py::test_a_flipped_bit_is_noticed",
+    ),
+    (
+        "fit replaces a model without --force",
+        "cli/_common.py",
+        "if found and not force:",
+        "if False:",
+        "test_cli.py::test_a_model_is_replaced_with_force_only",
+    ),
 ]
