@@ -38,11 +38,13 @@ from fairpg_lite.metrics import (
 )
 from fairpg_lite.policy import PlackettLuce
 from fairpg_lite.scorers import LinearScorer, MLPScorer
+from fairpg_lite.sweep import Cell, grid, load_cells, run_cells, sweep
 from fairpg_lite.train import fit
 
 __all__ = [
     "MERITS",
     "BudgetResult",
+    "Cell",
     "Evaluation",
     "History",
     "LetorError",
@@ -64,10 +66,12 @@ __all__ = [
     "fit",
     "fit_to_budget",
     "german_credit",
+    "grid",
     "group_disparity",
     "ideal_dcg",
     "individual_disparity",
     "linear_gain",
+    "load_cells",
     "load_letor",
     "merit_of",
     "mslr_sample",
@@ -75,7 +79,9 @@ __all__ = [
     "position_bias",
     "ranking_exposure",
     "reciprocal_rank",
+    "run_cells",
     "save_letor",
+    "sweep",
     "synthetic",
     "yahoo",
     "yahoo_like",
