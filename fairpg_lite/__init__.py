@@ -36,7 +36,9 @@ from fairpg_lite.metrics import (
     ndcg,
     reciprocal_rank,
 )
+from fairpg_lite.models import SavedModel, load_model, register_scorer, save_model
 from fairpg_lite.policy import PlackettLuce
+from fairpg_lite.preparation import Preparation
 from fairpg_lite.scorers import LinearScorer, MLPScorer
 from fairpg_lite.sweep import Cell, grid, load_cells, run_cells, sweep
 from fairpg_lite.train import fit
@@ -51,7 +53,9 @@ __all__ = [
     "LinearScorer",
     "MLPScorer",
     "PlackettLuce",
+    "Preparation",
     "RankingDataset",
+    "SavedModel",
     "TrainConfig",
     "__version__",
     "average_precision",
@@ -73,14 +77,17 @@ __all__ = [
     "linear_gain",
     "load_cells",
     "load_letor",
+    "load_model",
     "merit_of",
     "mslr_sample",
     "ndcg",
     "position_bias",
     "ranking_exposure",
     "reciprocal_rank",
+    "register_scorer",
     "run_cells",
     "save_letor",
+    "save_model",
     "sweep",
     "synthetic",
     "yahoo",
