@@ -81,16 +81,15 @@ def figure(cells: list[dict[str, Any]]) -> Any:
     """Figure 3: NDCG and D_group on the test queries against lambda, and the trade-off."""
     learned = plots.of_method(cells, "fair_pg_rank-sample")
     with plots.new_figure((11.5, 6.2)) as fig:
-        axes = fig.subplot_mosaic(
-            [["ndcg", "tradeoff"], ["d_group", "tradeoff"]], width_ratios=[1.0, 1.15]
-        )
+        layout = [["ndcg", "tradeoff"], ["d_group", "legend"]]
+        axes = fig.subplot_mosaic(layout, width_ratios=[1.0, 1.15], height_ratios=[1.3, 1.0])
         for name in ("ndcg", "d_group"):
             _against_lambda(axes[name], learned, name)
         axes["ndcg"].legend(fontsize=8)
-        axes["ndcg"].set_title("test queries, by λ")
+        axes["ndcg"].set_title("test queries by λ; bands are one sd")
         plots.tradeoff_panel(axes["tradeoff"], plots.of_problem(cells, "sex"))
-        axes["tradeoff"].legend(loc="upper center", bbox_to_anchor=(0.5, -0.12), ncol=2, fontsize=8)
-        axes["tradeoff"].set_title("trade-off, fixed queries (bars: sd over all seeds)")
+        plots.legend_panel(axes["legend"], axes["tradeoff"])
+        axes["tradeoff"].set_title("trade-off, same queries; larger markers, larger λ")
     return fig
 
 

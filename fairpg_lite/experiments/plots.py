@@ -28,7 +28,7 @@ LOOKS = {
     "deltr-one_sided": ("pink", "^"),
     "deltr-two_sided": ("amber", "<"),
     "deltr-reversed": ("grey", "v"),
-    "uniform": ("grey", "x"),
+    "uniform": ("grey", "X"),
 }
 AXES = {"ndcg": "NDCG", "d_group": r"$D_{\mathrm{group}}$", "group_gap": "two-sided gap"}
 
@@ -156,7 +156,12 @@ def tradeoff_panel(
             if key in sorted_methods:
                 _tradeoff_line(ax, chosen, key, x, y, "sorted_")
     ax.set(xlabel=f"{AXES[x]} (lower is fairer)", ylabel=f"{AXES[y]} (higher is better)")
-    ax.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), fontsize=9)
+
+
+def legend_panel(ax: Any, source: Any) -> None:
+    """The legend of another panel, on axes of its own."""
+    ax.set_axis_off()
+    ax.legend(*source.get_legend_handles_labels(), loc="center left", fontsize=9, handlelength=3)
 
 
 def _tradeoff_line(ax: Any, cells: Cells, key: str, x: str, y: str, prefix: str) -> None:
@@ -171,9 +176,8 @@ def _tradeoff_line(ax: Any, cells: Cells, key: str, x: str, y: str, prefix: str)
         linewidth=1.3, elinewidth=0.7, markersize=4,
     )  # fmt: skip
     sizes = 16 + 70 * np.arange(len(lambdas)) / max(len(lambdas) - 1, 1)
-    face = "none" if hollow or marker == "x" else PALETTE[colour]
-    edge = PALETTE[colour]
-    ax.scatter(across, up, sizes, marker=marker, facecolors=face, edgecolors=edge, zorder=3)
+    edge, face = PALETTE[colour], "white" if hollow else PALETTE[colour]
+    ax.scatter(across, up, sizes, facecolors=face, edgecolors=edge, marker=marker, zorder=3)
 
 
 def lambda_panel(

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from fairpg_lite._extras import require
-from fairpg_lite.experiments.names import reading, variant
+from fairpg_lite.experiments.names import problem_key, rank, reading, variant
 from fairpg_lite.figures import palette_png, style
 
 Cells = Iterable[Mapping[str, Any]]
@@ -153,12 +153,21 @@ def _as_markdown(
         "",
     ]
     shown = {k: v for k, v in columns.items() if any(f"{k}_mean" in row for row in rows)}
-    lines += ["| " + " | ".join(["method", "data", "λ", "n", *shown.values()]) + " |"]
-    lines += ["|---|---|" + "--:|" * (2 + len(shown))]
-    for row in rows:
-        start = [reading(row["method"]), variant(row["method"]), f"{row['lam']:g}", str(row["n"])]
+    for key in dict.fromkeys(problem_key(row["method"]) for row in rows):
+        chosen = [row for row in rows if problem_key(row["method"]) == key]
+        lines += [f"## {variant(chosen[0]['method'])}", ""] if key else []
+        lines += [*_table(chosen, shown), ""]
+    return "\n".join(lines)
+
+
+def _table(rows: list[Row], shown: Mapping[str, str]) -> list[str]:
+    """The lines of one Markdown table, the paper's method first."""
+    lines = ["| " + " | ".join(["method", "λ", "n", *shown.values()]) + " |"]
+    lines += ["|---|" + "--:|" * (2 + len(shown))]
+    for row in sorted(rows, key=lambda r: (rank(r["method"]), r["method"], r["lam"])):
+        start = [reading(row["method"]), f"{row['lam']:g}", str(row["n"])]
         lines += ["| " + " | ".join(start + [_entry(row, name) for name in shown]) + " |"]
-    return "\n".join(lines) + "\n"
+    return lines
 
 
 def _entry(row: Row, name: str) -> str:
@@ -179,10 +188,12 @@ def write_figure(figure: Any, out: str | Path, caption: str = "") -> list[Path]:
         wide = int(figure.get_figwidth() * 16)
         text = "\n".join(textwrap.wrap(caption, wide))
         figure.supxlabel(text, x=0.01, ha="left", fontsize=8, color="#3A3F45")
+    # Letters are drawn as shapes: what the figure says must also be there as text.
+    about = {"Date": None, "Creator": None, "Description": caption or None}
     with style():
         png, svg = io.BytesIO(), io.StringIO()
         figure.savefig(png, format="png", dpi=150)
-        figure.savefig(svg, format="svg", metadata={"Date": None, "Creator": None})
+        figure.savefig(svg, format="svg", metadata=about)
     _write(paths[0], palette_png(png.getvalue()))
     _write(paths[1], svg.getvalue())
     return paths

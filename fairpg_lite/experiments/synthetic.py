@@ -65,13 +65,17 @@ def figure(cells: list[dict[str, Any]], problem: str = "clip5") -> Any:
     config = learned[0]["config"]["problem"]
     seed = min(cell["seed"] for cell in learned)
     data = SyntheticData(config["clip"], config["n_queries"]).load(seed).test
-    with plots.new_figure((11.5, 6.6)) as fig:
-        axes = fig.subplot_mosaic([["ndcg", "d_group"], ["tradeoff", "tradeoff"]])
+    with plots.new_figure((11.5, 7.4)) as fig:
+        layout = [["ndcg", "d_group", "legend"], ["tradeoff"] * 3]
+        axes = fig.subplot_mosaic(layout, width_ratios=[1.0, 1.0, 0.75])
         grid_ = plots.theta_grid(data, plots.theta_range(learned))
         plots.contour_panel(axes["ndcg"], grid_, "ndcg", learned)
         plots.contour_panel(axes["d_group"], grid_, "d_group", learned)
         plots.tradeoff_panel(axes["tradeoff"], chosen)
-        axes["ndcg"].set_title(f"(a) expected NDCG (data of seed {seed})")
-        axes["d_group"].set_title(f"(b) D_group (data of seed {seed})")
-        axes["tradeoff"].set_title("(c) trade-off")
+        plots.legend_panel(axes["legend"], axes["tradeoff"])
+        axes["ndcg"].set_title(f"(a) NDCG, data of seed {seed}")
+        axes["d_group"].set_title(f"(b) D_group, data of seed {seed}")
+        axes["tradeoff"].set_title(
+            "(c) trade-off: larger markers, larger lambda; bars are one sd over seeds"
+        )
     return fig
