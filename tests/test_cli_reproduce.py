@@ -37,9 +37,7 @@ def test_the_summary_is_that_of_the_cells(quick):
     cells = load_cells(quick / "cells")
     row = next(r for r in summarise(cells) if r["method"] == "fair_pg_rank-sample-clip5")
     values = [
-        c["result"]["ndcg"]
-        for c in cells
-        if (c["method"], c["lam"]) == (row["method"], row["lam"])
+        c["result"]["ndcg"] for c in cells if (c["method"], c["lam"]) == (row["method"], row["lam"])
     ]
     assert len(values) == 2
     assert row["ndcg_mean"] == pytest.approx(np.mean(values), rel=1e-14)

@@ -99,7 +99,7 @@ def test_summary_files_hold_the_numbers_and_say_where_they_come_from(tmp_path):
 def scorer_with(theta):
     model = fl.LinearScorer(len(theta), dtype=torch.float64)
     with torch.no_grad():
-        model.linear.weight.copy_(torch.tensor([theta]))
+        model.linear.weight.copy_(torch.tensor([theta], dtype=torch.float64))
     return model
 
 
@@ -165,9 +165,7 @@ def test_post_processing_reads_both_ways():
     assert theirs["d_group"] > 1.5 * start["d_group"]
     data = problem.load(0).test
     guess = baselines.linear_regression(data)(data.features).detach()
-    matrices = baselines.post_process(
-        data, guess, 6.0, scaling="authors", gain=fl.linear_gain
-    )
+    matrices = baselines.post_process(data, guess, 6.0, scaling="authors", gain=fl.linear_gain)
     assert theirs["d_group"] == pytest.approx(fl.evaluate(matrices, data).d_group, abs=1e-12)
 
 

@@ -133,7 +133,9 @@ def _report(
     command = _command(args)
     written = write_summary(records, out, command=command, data=data, columns=columns)
     if not failed:
-        written += write_figure(module.figure(done), out, caption=f"Data: {data} Made by: {command}")
+        written += write_figure(
+            module.figure(done), out, caption=f"Data: {data} Made by: {command}"
+        )
     say_more(args, f"data: {data}")
     for path in written:
         print(path)

@@ -59,10 +59,10 @@ def summarise(cells: Cells) -> list[Row]:
 
 
 def _numbers(results: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Names of the entries that are a number in every result."""
+    """Names of the entries that are a number in every result; sorted, as a stored cell has them."""
     return [
         name
-        for name in results[0]
+        for name in sorted(results[0])
         if all(type(result.get(name)) in (int, float) for result in results)
     ]
 
@@ -121,7 +121,7 @@ def _about(cells: list[dict[str, Any]], command: str, data: str) -> dict[str, st
         "seeds": f"0 to {seeds[-1]}" if whole else ", ".join(map(str, seeds)) or "none",
         "cells": f"{len(cells) - failed} finished, {failed} failed",
         "versions": distinct(
-            ", ".join(f"{name} {number}" for name, number in cell["versions"].items())
+            ", ".join(f"{name} {number}" for name, number in sorted(cell["versions"].items()))
             for cell in cells
         ),
         "commit": distinct(cell["commit"] for cell in cells),
