@@ -97,9 +97,9 @@ def write_summary(
     numbers that the Markdown table shows and their headings, `MAIN_COLUMNS` by default; those
     that no cell has are left out.
     """
-    cells = [dict(cell) for cell in cells]
-    rows, about = summarise(cells), _about(cells, command, data)
-    seconds = sum(cell["seconds"] for cell in cells)
+    records = [dict(cell) for cell in cells]
+    rows, about = summarise(records), _about(records, command, data)
+    seconds = sum(cell["seconds"] for cell in records)
     paths = [Path(out) / "summary.csv", Path(out) / "summary.md"]
     _write(paths[0], _as_csv(rows, about))
     _write(paths[1], _as_markdown(rows, about, seconds, columns or MAIN_COLUMNS))
