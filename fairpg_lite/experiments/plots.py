@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from fairpg_lite._extras import require
 from fairpg_lite.data import RankingDataset
 from fairpg_lite.evaluate import evaluate
 from fairpg_lite.experiments.names import method_key, problem_key, reading
@@ -129,11 +130,20 @@ def contour_panel(ax: Any, grid: ThetaGrid, name: str, cells: Cells = ()) -> Any
         _, second, _ = curve(cells, "theta2")
         ax.plot(first, second, "P", color=PALETTE["orange"], markeredgecolor="white", markersize=9)
         for lam, x, y in zip(lambdas, first, second, strict=True):
-            ax.annotate(f"{lam:g}", (x, y), (5, -11), textcoords="offset points", color="white")
+            label = ax.annotate(f"{lam:g}", (x, y), (6, -10), textcoords="offset points")
+            label.set(color="white", fontsize=9, path_effects=[_outline()])
     ax.set(xlim=(low, high), ylim=(low, high), xlabel=r"$\theta_1$", ylabel=r"$\theta_2$")
     ax.set_aspect("equal")
     ax.grid(False)
     return drawn
+
+
+def _outline() -> Any:
+    """A dark rim, so that white letters can be read on any contour."""
+    require("matplotlib.patheffects", "plots")
+    from matplotlib.patheffects import withStroke
+
+    return withStroke(linewidth=2.0, foreground="#22262B")
 
 
 def tradeoff_panel(
@@ -160,10 +170,20 @@ def tradeoff_panel(
     ax.set(xlabel=f"{AXES[x]} (lower is fairer)", ylabel=f"{AXES[y]} (higher is better)")
 
 
+def zoom_on(ax: Any, cells: Cells, x: str = "d_group", y: str = "ndcg") -> None:
+    """Limit a trade-off panel to where the curves of ``cells`` run, with a margin."""
+    _, across, _ = curve(cells, x)
+    _, up, _ = curve(cells, y)
+    wide, high = 0.45 * (across.max() - across.min()), 0.45 * (up.max() - up.min())
+    ax.set_xlim(across.min() - wide, across.max() + wide)
+    ax.set_ylim(up.min() - high, up.max() + high)
+
+
 def legend_panel(ax: Any, source: Any) -> None:
     """The legend of another panel, on axes of its own."""
     ax.set_axis_off()
-    ax.legend(*source.get_legend_handles_labels(), loc="center left", fontsize=9, handlelength=3)
+    handles, labels = source.get_legend_handles_labels()
+    ax.legend(handles, labels, loc="center left", fontsize=8, handlelength=2.4)
 
 
 def _tradeoff_line(ax: Any, cells: Cells, key: str, x: str, y: str, prefix: str) -> None:

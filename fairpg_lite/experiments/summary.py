@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from fairpg_lite._extras import require
-from fairpg_lite.experiments.names import problem_key, rank, reading, variant
+from fairpg_lite.experiments.names import problem_key, problem_rank, rank, reading, variant
 from fairpg_lite.figures import palette_png, style
 
 Cells = Iterable[Mapping[str, Any]]
@@ -153,7 +153,8 @@ def _as_markdown(
         "",
     ]
     shown = {k: v for k, v in columns.items() if any(f"{k}_mean" in row for row in rows)}
-    for key in dict.fromkeys(problem_key(row["method"]) for row in rows):
+    ordered = sorted(rows, key=lambda row: problem_rank(row["method"]))
+    for key in dict.fromkeys(problem_key(row["method"]) for row in ordered):
         chosen = [row for row in rows if problem_key(row["method"]) == key]
         lines += [f"## {variant(chosen[0]['method'])}", ""] if key else []
         lines += [*_table(chosen, shown), ""]
