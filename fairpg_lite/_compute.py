@@ -44,12 +44,12 @@ def same_world(seed: int, dtype: torch.dtype) -> Iterator[None]:
     what ran before it in the same process. Everything is put back afterwards.
     """
     before = (torch.get_num_threads(), torch.get_default_dtype())
-    streams = (random.getstate(), np.random.get_state())
+    streams = (random.getstate(), np.random.get_state())  # noqa: NPY002
     with torch.random.fork_rng(devices=[]):
         torch.set_num_threads(1)
         torch.set_default_dtype(dtype)
         torch.manual_seed(seed)
-        np.random.seed(seed % 2**32)
+        np.random.seed(seed % 2**32)  # noqa: NPY002
         random.seed(seed)
         try:
             yield
@@ -57,7 +57,7 @@ def same_world(seed: int, dtype: torch.dtype) -> Iterator[None]:
             torch.set_num_threads(before[0])
             torch.set_default_dtype(before[1])
             random.setstate(streams[0])
-            np.random.set_state(streams[1])
+            np.random.set_state(streams[1])  # noqa: NPY002
 
 
 def describe(error: BaseException) -> dict[str, Any]:
