@@ -122,14 +122,13 @@ def load_cells(out: str | Path, *, failed: bool = False) -> list[dict[str, Any]]
 def _check(cells: list[Cell], n_jobs: int) -> None:
     if isinstance(n_jobs, bool) or not isinstance(n_jobs, int) or n_jobs == 0:
         raise ValueError(f"sweep: n_jobs is {n_jobs!r}; give 1 or more, or -1 for every core.")
-    seen: dict[Path, Cell] = {}
+    seen: dict[Path, dict[str, Any]] = {}
     for cell in cells:
-        path = cell.path("")
+        path, config = cell.path(""), cell.config  # what cannot be stored is refused here
         if path in seen:
-            same = seen[path].config == cell.config
-            remedy = "drop one" if same else "give the experiments different names"
+            remedy = "drop one" if seen[path] == config else "give the experiments different names"
             raise ValueError(f"sweep: two cells would be stored as {path}; {remedy}.")
-        seen[path] = cell
+        seen[path] = config
 
 
 def _stored(cells: list[Cell], out: Path) -> dict[int, dict[str, Any]]:

@@ -157,7 +157,7 @@ json_values = st.recursive(
         math.isfinite
     ),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
-    max_leaves=8,
+    max_leaves=5,
 )  # fmt: skip
 
 
@@ -312,14 +312,23 @@ def test_load_cells_sorts_and_passes_over_what_is_no_cell(tmp_path):
         load_cells(tmp_path / "nowhere")
 
 
-def test_one_bar_for_the_whole(tmp_path, capsys):
+def test_one_bar_for_the_whole(tmp_path, monkeypatch, capsys):
     quiet(Plain(), [0], range(2), tmp_path)
     assert capsys.readouterr().err == ""
-    run_cells(grid(Plain(), [0, 1], range(2)), tmp_path, description="two methods")
-    shown = capsys.readouterr().err
-    assert shown.count("two methods") > 0
-    assert "100%" in shown
-    assert "2.00/4.00" in shown  # what was there before counts from the start
+    steps, show = [], sweep_module.progress_bar
+
+    def recording(description, total, unit, enabled):
+        bar = show(description, total, unit, enabled)
+        update = bar.update
+        bar.update = lambda n=1: (steps.append((description, n, total)), update(n))
+        return bar
+
+    monkeypatch.setattr(sweep_module, "progress_bar", recording)
+    cells = grid(Plain(), [0, 1], range(2)) + grid(Careless(5), [0], range(2))
+    run_cells(cells, tmp_path, description="two methods")
+    # What was there before counts from the start; then one step for each cell.
+    assert steps == [("two methods", 2, 6)] + [("two methods", 1, 6)] * 4
+    assert "two methods: 100%" in capsys.readouterr().err
 
 
 # --- what cannot be written ---
