@@ -16,7 +16,6 @@ import torch
 from fairpg_lite import _provenance
 from fairpg_lite._cells import Cell, plain
 
-
 # A Dask worker may have several threads, and all that `same_world` sets belongs to the process.
 _ONE_AT_A_TIME = threading.RLock()
 

@@ -379,6 +379,7 @@ def test_a_finished_sweep_can_be_read_where_nothing_can_be_written(tmp_path, mon
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_two_processes_give_the_numbers_of_one(tmp_path, dtype):
     """Even for an experiment that leans on everything global."""
+    torch.manual_seed(99)  # the workers know nothing of it
     torch.set_default_dtype(dtype)
     torch.set_num_threads(2)
     try:
