@@ -151,4 +151,48 @@ MUTANTS = [
         '"one-sided": lambda behind: (-behind).relu(),',
         "test_baselines_deltr.py::test_the_loss_by_hand_in_a_padded_batch",
     ),
+    (
+        "a cell is written in place, not beside it and renamed",
+        "_cell_files.py",
+        """        temporary = _temporary(path, text)
+        try:
+            os.replace(temporary, path)
+            return
+""",
+        """        temporary = path
+        try:
+            with open(path, "w") as file:
+                file.write(text[:100])
+                file.flush()
+                file.write(text[100:])
+            return
+""",
+        "test_sweep.py::test_killed_twenty_times_and_resumed",
+    ),
+    (
+        "resuming trusts a file because it is there",
+        "_cell_files.py",
+        "    except (FileNotFoundError, NotADirectoryError, ValueError):\n        return None",
+        """    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except ValueError:
+        return {"format": FORMAT, "status": "done", "result": {}, "method": "", "config": {},
+                "lam": 0.0, "seed": 0, "seconds": 0.0}""",
+        "test_sweep.py::test_a_file_cut_off_anywhere_counts_as_missing",
+    ),
+    (
+        "a cell's streams depend on what ran before it in the process",
+        "_compute.py",
+        "torch.manual_seed(seed)",
+        "torch.rand(seed)",
+        "test_sweep.py::test_two_processes_give_the_numbers_of_one",
+    ),
+    (
+        "two sweeps on one directory share a temporary file",
+        "_cell_files.py",
+        """        with open(temporary, "x", encoding="utf-8") as file:""",
+        """        temporary = path.with_name(f".{path.name}.0.tmp")
+        with open(temporary, "w", encoding="utf-8") as file:""",
+        "test_sweep.py::test_two_sweeps_on_one_directory",
+    ),
 ]
