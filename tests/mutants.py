@@ -195,4 +195,18 @@ MUTANTS = [
         with open(temporary, "w", encoding="utf-8") as file:""",
         "test_sweep.py::test_two_sweeps_on_one_directory",
     ),
+    (
+        "the checksum of a model's weights is not verified",
+        "models.py",
+        "if found[-1] == expected:",
+        "if found[-1]:",
+        "test_models.py::test_a_flipped_bit_is_noticed",
+    ),
+    (
+        "fit replaces a model without --force",
+        "cli/_common.py",
+        "if found and not force:",
+        "if False:",
+        "test_cli.py::test_a_model_is_replaced_with_force_only",
+    ),
 ]
