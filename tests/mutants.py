@@ -209,4 +209,18 @@ MUTANTS = [
         "if False:",
         "test_cli.py::test_a_model_is_replaced_with_force_only",
     ),
+    (
+        "D_group counts one direction even where both were asked for",
+        "disparity.py",
+        "if not two_sided:",
+        "if True:",
+        "test_disparity.py::test_two_sided_is_the_absolute_difference_of_the_ratios",
+    ),
+    (
+        "an interval with as many degrees of freedom as seeds",
+        "experiments/summary.py",
+        "t.ppf(0.975, n - 1)",
+        "t.ppf(0.975, n)",
+        "test_experiments.py::test_means_and_intervals_are_numpys_and_scipys",
+    ),
 ]
