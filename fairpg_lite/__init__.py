@@ -40,11 +40,13 @@ from fairpg_lite.models import SavedModel, load_model, register_scorer, save_mod
 from fairpg_lite.policy import PlackettLuce
 from fairpg_lite.preparation import Preparation
 from fairpg_lite.scorers import LinearScorer, MLPScorer
+from fairpg_lite.sweep import Cell, grid, load_cells, run_cells, sweep
 from fairpg_lite.train import fit
 
 __all__ = [
     "MERITS",
     "BudgetResult",
+    "Cell",
     "Evaluation",
     "History",
     "LetorError",
@@ -68,10 +70,12 @@ __all__ = [
     "fit",
     "fit_to_budget",
     "german_credit",
+    "grid",
     "group_disparity",
     "ideal_dcg",
     "individual_disparity",
     "linear_gain",
+    "load_cells",
     "load_letor",
     "load_model",
     "merit_of",
@@ -81,8 +85,10 @@ __all__ = [
     "ranking_exposure",
     "reciprocal_rank",
     "register_scorer",
+    "run_cells",
     "save_letor",
     "save_model",
+    "sweep",
     "synthetic",
     "yahoo",
     "yahoo_like",
