@@ -36,20 +36,26 @@ from fairpg_lite.metrics import (
     ndcg,
     reciprocal_rank,
 )
+from fairpg_lite.models import SavedModel, load_model, register_scorer, save_model
 from fairpg_lite.policy import PlackettLuce
+from fairpg_lite.preparation import Preparation
 from fairpg_lite.scorers import LinearScorer, MLPScorer
+from fairpg_lite.sweep import Cell, grid, load_cells, run_cells, sweep
 from fairpg_lite.train import fit
 
 __all__ = [
     "MERITS",
     "BudgetResult",
+    "Cell",
     "Evaluation",
     "History",
     "LetorError",
     "LinearScorer",
     "MLPScorer",
     "PlackettLuce",
+    "Preparation",
     "RankingDataset",
+    "SavedModel",
     "TrainConfig",
     "__version__",
     "average_precision",
@@ -64,18 +70,25 @@ __all__ = [
     "fit",
     "fit_to_budget",
     "german_credit",
+    "grid",
     "group_disparity",
     "ideal_dcg",
     "individual_disparity",
     "linear_gain",
+    "load_cells",
     "load_letor",
+    "load_model",
     "merit_of",
     "mslr_sample",
     "ndcg",
     "position_bias",
     "ranking_exposure",
     "reciprocal_rank",
+    "register_scorer",
+    "run_cells",
     "save_letor",
+    "save_model",
+    "sweep",
     "synthetic",
     "yahoo",
     "yahoo_like",

@@ -61,7 +61,8 @@ def fit_to_budget(
     while the policy is over budget, then halving the interval, until the disparity lies within
     ``tolerance * delta`` below the budget or ``max_rounds`` are spent. The disparity is measured on
     the training set, exactly. A budget that stays out of reach however large lambda grows is
-    reported with the least disparity found, not looped on. ``config.lam`` is ignored.
+    reported with the least disparity found, not looped on. ``config.lam`` is ignored. Ctrl-C ends
+    the search with KeyboardInterrupt.
 
     Chapter 14, section 2.1 of the paper.
     """
@@ -97,6 +98,8 @@ class _Search:
         self.scorer.load_state_dict(self.initial)
         config = dataclasses.replace(self.config, lam=lam)
         history = fit(self.scorer, self.dataset, config, progress=False)
+        if history.stopped == "interrupted":  # or Ctrl-C would only lead to the next lambda
+            raise KeyboardInterrupt
         utility, disparity = objective_on(self.scorer, self.dataset, config)
         self.rounds.append((lam, utility, disparity))
         if self.best is None or self._rank(self.rounds[-1]) < self._rank(self.best[0]):

@@ -105,6 +105,7 @@ def group_disparity(
     mask: Tensor | None = None,
     *,
     undefined: float = 0.0,
+    two_sided: bool = False,
 ) -> Tensor:
     r"""D_group ``(…)``, equation (4): by how much the group of higher merit is over-exposed.
 
@@ -114,11 +115,17 @@ def group_disparity(
     renaming the groups changes nothing. More than two groups: the mean over all pairs of groups.
     A group that is absent or has no merit forms no pair; a query without a pair is ``undefined``.
 
+    With ``two_sided`` it counts whichever group is ahead: the absolute difference of the ratios.
+    D_group is 0 both for equal ratios and where the group of lower merit is far ahead; this is not.
+
     Chapter 5, equation (4) of the paper.
 
     >>> v, m = torch.tensor([1.0, 0.6, 0.5]), torch.tensor([1.0, 1.0, 1.0])
     >>> group_disparity(v, m, torch.tensor([0, 0, 1]))
     tensor(0.3000)
+    >>> m = torch.tensor([1.0, 1.0, 0.5])
+    >>> group_disparity(v, m, torch.tensor([0, 0, 1]), two_sided=True)
+    tensor(0.2000)
     """
     where = "group_disparity"
     merit = _check_inputs(where, exposure, merit, mask)
@@ -132,8 +139,9 @@ def group_disparity(
         )
     ratio, mean_merit = group_ratios(exposure, merit, groups, mask)
     present = mean_merit > 0
-    ordered = mean_merit.unsqueeze(-1) >= mean_merit.unsqueeze(-2)
-    pairs = ordered & present.unsqueeze(-1) & present.unsqueeze(-2)
+    pairs = present.unsqueeze(-1) & present.unsqueeze(-2)
+    if not two_sided:
+        pairs = pairs & (mean_merit.unsqueeze(-1) >= mean_merit.unsqueeze(-2))
     excess = torch.where(pairs, (ratio.unsqueeze(-1) - ratio.unsqueeze(-2)).relu(), 0.0)
     count = present.sum(-1)
     n_pairs = count * (count - 1) / 2

@@ -29,7 +29,8 @@ class Evaluation:
     """Means over queries; ``per_query`` holds each figure ``(Q,)`` in the dataset's order.
 
     ``ndcg_at_k`` is NDCG at the cut-off ``k`` (None: the whole list). Queries where a figure has
-    no answer carry NaN if that was asked for, and the means leave them out.
+    no answer carry NaN if that was asked for, and the means leave them out. ``group_gap`` is
+    D_group without its direction (`group_disparity` with ``two_sided``).
 
     Chapters 9 to 13.
     """
@@ -42,6 +43,11 @@ class Evaluation:
     d_group: float
     k: int | None
     per_query: dict[str, Tensor]
+
+    @property
+    def group_gap(self) -> float:
+        """Mean over queries of how far one group is ahead per unit of merit, whichever it is."""
+        return float(self.per_query["group_gap"].double().nanmean())
 
     def to_dict(self) -> dict[str, Any]:
         """The means, ready for JSON."""
@@ -83,7 +89,7 @@ def evaluate(
     if max_grade is None:
         max_grade = max(1.0, float(dataset.relevance.max().ceil()))
     rules = _Rules(k, undefined, undefined_disparity, merit, bias, max_grade)
-    rows: dict[str, list[Tensor]] = {name: [] for name in FIGURES}
+    rows: dict[str, list[Tensor]] = {name: [] for name in (*FIGURES, "group_gap")}
     order: list[Tensor] = []
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
@@ -97,7 +103,7 @@ def evaluate(
             order.append(batch.queries)
     position = torch.cat(order).argsort()
     per_query = {name: torch.cat(values)[position] for name, values in rows.items()}
-    means = {name: float(values.double().nanmean()) for name, values in per_query.items()}
+    means = {name: float(per_query[name].double().nanmean()) for name in FIGURES}
     return Evaluation(**means, k=k, per_query=per_query)
 
 
@@ -218,6 +224,7 @@ class _Rules:
             "average_rank": _average_rank(view.rank(), batch),
             "d_ind": individual_disparity(exposure, merit, mask),
             "d_group": self._group(exposure, merit, batch),
+            "group_gap": self._group(exposure, merit, batch, two_sided=True),
         }
 
     def _ndcg(self, exposure: Tensor, discount: Tensor, batch: Batch) -> Tensor:
@@ -229,11 +236,18 @@ class _Rules:
             undefined=self.undefined,
         )
 
-    def _group(self, exposure: Tensor, merit: Tensor, batch: Batch) -> Tensor:
+    def _group(
+        self, exposure: Tensor, merit: Tensor, batch: Batch, two_sided: bool = False
+    ) -> Tensor:
         if batch.groups is None:
             return torch.full_like(exposure[..., 0], float("nan"))
         return group_disparity(
-            exposure, merit, batch.groups, batch.mask, undefined=self.undefined_disparity
+            exposure,
+            merit,
+            batch.groups,
+            batch.mask,
+            undefined=self.undefined_disparity,
+            two_sided=two_sided,
         )
 
     def _err(self, batch: Batch, rankings: Tensor | None) -> Tensor:

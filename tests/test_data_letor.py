@@ -35,8 +35,15 @@ def test_plain_and_compressed(tmp_path, compress):
     ds = load_letor(write(tmp_path, compress(GOOD)), dtype=torch.float64)
     assert ds.query_ids.tolist() == [7, 9]
     assert ds.offsets.tolist() == [0, 2, 3]  # the scattered query is gathered, in file order
+    assert ds.document_ids.tolist() == [0, 2, 1]
     assert ds.relevance.tolist() == [2, 1, 0]
     assert ds.features.tolist() == [[0.5, 0, 1.25], [-0.03, 0, 0], [0, 4, 0]]
+
+
+def test_documents_of_an_orderly_file_need_no_ids(tmp_path):
+    assert (
+        load_letor(write(tmp_path, b"1 qid:7 1:5\n0 qid:7 1:6\n0 qid:2 1:7\n")).document_ids is None
+    )
 
 
 def test_feature_range(tmp_path):

@@ -75,6 +75,20 @@ def test_group_against_loop(merit, seed):
         assert got == -1.0
 
 
+@given(merits, st.integers(0, 10_000))
+def test_two_sided_is_the_absolute_difference_of_the_ratios(merit, seed):
+    n = len(merit)
+    groups = torch.randint(0, 2, (n,), generator=torch.Generator().manual_seed(seed))
+    m, v = tensor(merit), exposure_for(n, seed)
+    got = group_disparity(v, m, groups, undefined=-1.0, two_sided=True)
+    if all((m[groups == label] > 0).any() for label in (0, 1)):
+        a, b = (v[groups == k].mean() / m[groups == k].mean() for k in (0, 1))
+        assert_close(got, (a - b).abs())
+        assert got >= group_disparity(v, m, groups)
+    else:
+        assert got == -1.0
+
+
 @given(st.integers(0, 10_000), st.integers(3, 5))
 def test_many_groups_is_the_mean_over_pairs(seed, count):
     g = torch.Generator().manual_seed(seed)

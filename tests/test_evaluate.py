@@ -176,3 +176,14 @@ def test_result_prints_and_serialises(scorer):
         "d_group",
     }
     assert len(all_rankings(3)) == 6
+
+
+def test_group_gap_counts_both_directions(scorer):
+    ds = small_dataset()
+    result = evaluate(scorer, ds)
+    for i, query in enumerate(ds):
+        exposure = PlackettLuce(scorer(query.features).detach()).exposure()
+        gap = group_disparity(exposure, query.relevance, query.groups, two_sided=True)
+        assert_close(result.per_query["group_gap"][i], gap, rtol=0, atol=1e-8)
+    assert math.isclose(result.group_gap, result.per_query["group_gap"].mean().item())
+    assert result.group_gap > result.d_group

@@ -390,6 +390,20 @@ def test_an_infeasible_budget_is_said(budget_config):
     assert len(result.rounds) < 10
 
 
+def test_ctrl_c_ends_the_search_for_a_budget(budget_config):
+    """And not only the fit that it happens to hit, with the next lambda to follow."""
+    calls = []
+
+    def interrupted(exposure, merit, groups, mask):
+        calls.append(1)
+        raise KeyboardInterrupt
+
+    config = dataclasses.replace(budget_config, disparity=interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        fit_to_budget(linear(), synthetic(n_queries=10), 0.5, config, progress=False)
+    assert len(calls) == 1
+
+
 # --- Errors ------------------------------------------------------------------------------------
 
 

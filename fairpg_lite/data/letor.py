@@ -67,9 +67,10 @@ def load_letor(
     r"""Read LETOR text, plain or compressed (.gz, .bz2, .xz, told by content, not by name).
 
     Queries keep the order in which they first occur, documents the order of the file; a query
-    whose lines are scattered is gathered. Text after `#` and empty lines are skipped. Feature
-    ids may leave gaps (absent is 0) and begin at 1, or at 0 with `zero_based`. Column j of the
-    features is id j + 1 (j with `zero_based`).
+    whose lines are scattered is gathered, and `document_ids` then says which document of the
+    file (from 0) each row is; without scattered queries it is None: the file's order. Text after
+    `#` and empty lines are skipped. Feature ids may leave gaps (absent is 0) and begin at 1, or
+    at 0 with `zero_based`. Column j of the features is id j + 1 (j with `zero_based`).
 
     n_features: the number of columns, for files whose largest id differs (train and test, say);
         without it, the largest id of this file.
@@ -257,17 +258,19 @@ class _Rows:
         features, relevance = self.features[: self.count], np.concatenate(self.relevance)
         qids = np.concatenate(self.qids)
         changes = np.flatnonzero(np.diff(qids)) + 1
-        starts = np.concatenate([[0], changes])
+        starts, places = np.concatenate([[0], changes]), None
         if len(np.unique(qids)) < len(starts):  # a query in several places
             _, first, member = np.unique(qids, return_index=True, return_inverse=True)
             order = np.argsort(first[member], kind="stable")
             features, relevance, qids = features[order], relevance[order], qids[order]
+            places = torch.from_numpy(order)
             starts = np.concatenate([[0], np.flatnonzero(np.diff(qids)) + 1])
         return RankingDataset(
             torch.from_numpy(features),
             torch.from_numpy(relevance),
             torch.from_numpy(np.concatenate([starts, [self.count]])),
             query_ids=torch.from_numpy(qids[starts]),
+            document_ids=places,
             info={"name": Path(self.name).name},
         )
 

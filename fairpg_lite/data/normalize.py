@@ -40,6 +40,25 @@ def mean_and_deviation(features: Tensor) -> tuple[Tensor, Tensor]:
     return mean, (square / len(features)).sqrt()
 
 
+def scale_of(features: Tensor) -> tuple[Tensor, Tensor]:
+    """What `rescale` needs of a training set: mean and divisor of each column, in float64.
+
+    The divisor is the standard deviation, or 1 where the column is constant.
+    """
+    mean, deviation = mean_and_deviation(features)
+    # Rounding leaves a constant column with a deviation of about 1e-16 of its size, not 0.
+    constant = deviation <= 1e-12 * mean.abs()
+    return mean, torch.where(constant, torch.ones_like(deviation), deviation)
+
+
+def rescale(features: Tensor, mean: Tensor, divisor: Tensor) -> Tensor:
+    """Features (N, d) less `mean (d,)`, over `divisor (d,)`, in the features' type."""
+    scaled = torch.empty_like(features)
+    for block, out in zip(row_blocks(features), row_blocks(scaled), strict=True):
+        out.copy_((block.double() - mean) / divisor)
+    return scaled
+
+
 def standardise(features: Tensor, reference: Tensor) -> Tensor:
     """Features (N, d) scaled by the columns' mean and deviation in `reference (M, d)`.
 
@@ -49,11 +68,4 @@ def standardise(features: Tensor, reference: Tensor) -> Tensor:
         raise ValueError(
             f"normalize: {features.shape[1]} features here, {reference.shape[1]} in fitted_on."
         )
-    mean, deviation = mean_and_deviation(reference)
-    # Rounding leaves a constant column with a deviation of about 1e-16 of its size, not 0.
-    constant = deviation <= 1e-12 * mean.abs()
-    deviation = torch.where(constant, torch.ones_like(deviation), deviation)
-    scaled = torch.empty_like(features)
-    for block, out in zip(row_blocks(features), row_blocks(scaled), strict=True):
-        out.copy_((block.double() - mean) / deviation)
-    return scaled
+    return rescale(features, *scale_of(reference))

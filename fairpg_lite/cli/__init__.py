@@ -1,0 +1,86 @@
+"""The command line: `fairpg-lite fit | evaluate | rank | reproduce` (also `python -m fairpg_lite`).
+
+Exit codes: 0 done, 1 failed, 2 wrong call, 130 interrupted.
+"""
+
+import argparse
+import importlib
+import importlib.util
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+
+from fairpg_lite._version import __version__
+from fairpg_lite.cli._common import (
+    DONE,
+    FAILED,
+    INTERRUPTED,
+    CliError,
+    Parser,
+    paint,
+)
+
+_DESCRIPTION = """\
+Fair rankings from the command line: train a Fair-PG-Rank policy on LETOR/SVMlight files,
+evaluate it, rank with it; reproduce the paper's experiments."""
+_EXAMPLES = """\
+examples:
+  fairpg-lite fit train.txt --valid valid.txt --group-feature 5 --lam 1 --out model/
+  fairpg-lite evaluate model/ test.txt --k 10
+  fairpg-lite rank model/ test.txt --samples 3 --seed 1 | head
+  fairpg-lite COMMAND --help
+
+exit codes: 0 done, 1 failed, 2 wrong call, 130 interrupted"""
+
+_COMMANDS = ("fit", "evaluate", "rank", "reproduce")
+
+
+def make_parser() -> argparse.ArgumentParser:
+    parser = Parser(prog="fairpg-lite", description=_DESCRIPTION, epilog=_EXAMPLES)
+    parser.add_argument("--version", action="version", version=f"fairpg-lite {__version__}")
+    subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    for name in _COMMANDS:
+        if importlib.util.find_spec(f"fairpg_lite.cli.{name}") is not None:
+            importlib.import_module(f"fairpg_lite.cli.{name}").add_parser(subparsers)
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; returns the exit code."""
+    try:
+        args = make_parser().parse_args(argv)
+    except SystemExit as stop:  # --help, --version, or a wrong call: argparse has spoken
+        return int(stop.code or 0)
+    try:
+        code = args.run(args)
+        sys.stdout.flush()  # here, where a reader that has gone away can still be noticed
+        return code
+    except BrokenPipeError:
+        return _reader_gone()
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return INTERRUPTED
+    except Exception as error:
+        if getattr(args, "verbose", False):
+            traceback.print_exc()
+        print(f"{paint('fairpg-lite:', 'red', sys.stderr)} {_one_line(error)}", file=sys.stderr)
+        return error.code if isinstance(error, CliError) else FAILED
+
+
+def _one_line(error: Exception) -> str:
+    """What went wrong, for people; the module's own errors name function, input and way out."""
+    if isinstance(error, OSError) and error.strerror:
+        where = f"{error.filename}: " if error.filename is not None else ""
+        return f"{where}{error.strerror}"
+    text = " ".join(str(error).split())
+    if isinstance(error, (CliError, ValueError, ImportError, FloatingPointError, OSError)):
+        return text or type(error).__name__
+    return f"unexpected {type(error).__name__}: {text} (-v shows the traceback)"
+
+
+def _reader_gone() -> int:
+    """`| head` has read enough: no fault, so nothing is said, and exit code 0."""
+    # What is still buffered would raise again when Python closes stdout.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return DONE

@@ -1,0 +1,161 @@
+"""`fairpg-lite reproduce`: the paper's experiments, from data to table and figure."""
+
+import argparse
+import inspect
+import warnings
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from fairpg_lite.cli._common import (
+    DONE,
+    FAILED,
+    CliError,
+    Subparsers,
+    UsageError,
+    add_verbosity,
+    bars,
+    number,
+    prepare_out,
+    say,
+    say_more,
+)
+from fairpg_lite.experiments import REPRODUCTIONS, reproduction
+
+_DESCRIPTION = """\
+Run every method of one of the paper's experiments at the paper's settings. Each run (a method, a
+lambda, a seed) is a file of its own below OUT/cells, so a stopped reproduction goes on where it
+was; then come summary.csv, summary.md, figure.png and figure.svg. All of them name the data.
+
+  synthetic  Figure 1: group fairness on simulated queries
+  german     Figure 3: group fairness on German Credit
+  yahoo      Table 1 and Figure 2: needs Yahoo's files (--data), or take --stand-in
+  mslr       the same protocol on an open sample of MSLR-WEB10K"""
+_EXAMPLES = """\
+examples:
+  fairpg-lite reproduce synthetic --quick
+  fairpg-lite reproduce synthetic --jobs 2
+  fairpg-lite reproduce german --jobs 2 --seeds 5 --out runs/german
+  fairpg-lite reproduce yahoo --data ~/yahoo/set1 --jobs 8
+  fairpg-lite reproduce yahoo --stand-in --quick"""
+QUICK = "QUICK VERSION, few and small runs: it shows that the path works, the numbers mean nothing."
+
+
+def add_parser(subparsers: Subparsers) -> None:
+    parser = subparsers.add_parser(
+        "reproduce",
+        help="run one of the paper's experiments: table and figure",
+        description=_DESCRIPTION,
+        epilog=_EXAMPLES,
+    )
+    parser.add_argument("experiment", choices=list(REPRODUCTIONS), help="which one")
+    parser.add_argument(
+        "--out", metavar="DIR", help="where results go (default: results/EXPERIMENT[-quick])"
+    )
+    parser.add_argument(
+        "--jobs", metavar="N", type=number(int, 1), default=1, help="processes (default: 1)"
+    )
+    parser.add_argument(
+        "--seeds", metavar="N", type=number(int, 1), help="runs per setting (default: as published)"
+    )
+    parser.add_argument("--quick", action="store_true", help="a small version, under a minute")
+    parser.add_argument("--data", metavar="PATH", help="yahoo: the directory of Yahoo's files")
+    parser.add_argument(
+        "--stand-in", action="store_true", help="yahoo: artificial data of the same shape instead"
+    )
+    parser.add_argument("--scheduler", metavar="ADDR", help="a Dask cluster, tcp://host:8786")
+    parser.add_argument("--force", action="store_true", help="compute everything anew")
+    add_verbosity(parser)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Plan, run what is missing, write table and figure."""
+    _check(args)
+    out = Path(args.out or f"results/{args.experiment}{'-quick' if args.quick else ''}")
+    # Finished results are no obstacle: a second run continues the first.
+    prepare_out(out, force=True)
+    module = reproduction(args.experiment)
+    cells = module.plan(seeds=args.seeds, quick=args.quick, **_options(args, module, out))
+    say(args, f"{args.experiment}: {len(cells)} cells, in {out / 'cells'}")
+    records = _run_cells(args, cells, out)
+    return _report(args, module, records, out)
+
+
+def _check(args: argparse.Namespace) -> None:
+    if args.experiment != "yahoo":
+        for name, given in (("--data", args.data is not None), ("--stand-in", args.stand_in)):
+            if given:
+                raise UsageError(
+                    f"{name} belongs to `reproduce yahoo`; {args.experiment} brings its own data."
+                )
+    if args.data is not None and args.stand_in:
+        raise UsageError("--data and --stand-in exclude each other: real files or the stand-in.")
+
+
+def _options(args: argparse.Namespace, module: ModuleType, out: Path) -> dict[str, Any]:
+    """What this experiment's plan can use beyond seeds and quick."""
+    offered = {"data": args.data, "stand_in": args.stand_in, "checkpoints": out / "checkpoints"}
+    known = inspect.signature(module.plan).parameters
+    return {name: value for name, value in offered.items() if name in known}
+
+
+def _run_cells(args: argparse.Namespace, cells: list[Any], out: Path) -> list[dict[str, Any]]:
+    from fairpg_lite.sweep import run_cells
+
+    with warnings.catch_warnings():
+        # Failed cells are listed by `_report`, all of them.
+        warnings.filterwarnings("ignore", message="sweep: .* cells failed")
+        return run_cells(
+            cells,
+            out / "cells",
+            n_jobs=args.jobs,
+            scheduler=args.scheduler,
+            force=args.force,
+            progress=bars(args),
+            description=args.experiment,
+        )
+
+
+def _report(
+    args: argparse.Namespace, module: ModuleType, records: list[dict[str, Any]], out: Path
+) -> int:
+    from fairpg_lite.experiments.summary import finished, write_figure, write_summary
+
+    failed = [record for record in records if record["status"] != "done"]
+    done = finished(records)
+    if not done:
+        raise CliError(_list_failed(failed, len(records)))
+    data = module.DATA if isinstance(module.DATA, str) else module.DATA(done)
+    if args.quick:
+        data = f"{QUICK} {data}"
+    columns = getattr(module, "COLUMNS", None)
+    command = _command(args)
+    written = write_summary(records, out, command=command, data=data, columns=columns)
+    if not failed:
+        written += write_figure(module.figure(done), out, caption=f"Data: {data} Made by: {command}")
+    say_more(args, f"data: {data}")
+    for path in written:
+        print(path)
+    if failed:
+        say(args, _list_failed(failed, len(records)))
+    return FAILED if failed else DONE
+
+
+def _command(args: argparse.Namespace) -> str:
+    """The call as far as it decides the numbers; where files lie on this machine does not."""
+    words = ["fairpg-lite reproduce", args.experiment]
+    words += [f"--seeds {args.seeds}"] if args.seeds is not None else []
+    words += ["--quick"] if args.quick else []
+    words += ["--data PATH"] if args.data is not None else []
+    words += ["--stand-in"] if args.stand_in else []
+    return " ".join(words)
+
+
+def _list_failed(failed: list[dict[str, Any]], count: int) -> str:
+    lines = [f"{len(failed)} of {count} cells failed (no figure; run again to retry them):"]
+    for cell in failed:
+        error = cell["error"]
+        where = f"{cell['method']}, lambda {cell['lam']:g}, seed {cell['seed']}"
+        lines.append(f"  {where}: {error['type']}: {error['message']}")
+    return "\n".join(lines)
