@@ -91,7 +91,9 @@ def theta_grid(
     copies = RankingDataset(
         (pairs @ dataset.features.double().T).reshape(-1, 1),
         dataset.relevance.repeat(count),
-        torch.cat([dataset.offsets[:-1] + n * k for k in range(count)] + [torch.tensor([n * count])]),
+        torch.cat(
+            [dataset.offsets[:-1] + n * k for k in range(count)] + [torch.tensor([n * count])]
+        ),
         groups=dataset.groups.repeat(count),
     )
     found = evaluate(_score, copies, samples=1, batch_size=4096, tolerance=1e-5).per_query

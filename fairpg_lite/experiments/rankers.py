@@ -4,6 +4,7 @@ PG-Rank and Fair-PG-Rank, linear and neural, RankSVM, boosted trees by regressio
 All are measured by one function. Chapters 10 and 11; ``fairpg-lite reproduce yahoo`` and ``mslr``.
 """
 
+from collections.abc import Iterable
 from dataclasses import InitVar, dataclass
 from pathlib import Path
 from typing import Any
@@ -93,6 +94,9 @@ class FairPGRank(Ranker):
     """Adam's rate; None is the paper's, .001 for the linear and .00005 for the neural model."""
     samples: int = 10
     batch_size: int = 1
+    patience: int | None = None
+    """Not in the paper: keep the weights of the epoch with the best U - lam * D on the validation
+    queries, and stop after so many epochs without a better one. None trains to the end."""
 
     @property
     def name(self) -> str:
@@ -108,6 +112,7 @@ class FairPGRank(Ranker):
             lr=PAPER_LR[self.model] if self.lr is None else self.lr,
             epochs=self.epochs,
             batch_size=self.batch_size,
+            patience=self.patience,
             seed=seed,
         )
 
@@ -123,25 +128,24 @@ class FairPGRank(Ranker):
         scorer = self.scorer(parts.train, seed)
         checkpoint = self._checkpoint(lam, seed)
         config = self.config(lam, seed)
-        history = fit(scorer, parts.train, config, progress=False, checkpoint=checkpoint)
+        valid = None if self.patience is None else parts.valid
+        history = fit(scorer, parts.train, config, valid, progress=False, checkpoint=checkpoint)
         if history.stopped == "interrupted":
             # What Ctrl-C leaves behind is no result; the checkpoint continues it.
             raise KeyboardInterrupt
         if checkpoint is not None:
             # It has served: the cell is stored now, and a second run of it should train again.
             checkpoint.unlink(missing_ok=True)
-        notes = {"utility": history.utility, "disparity": history.disparity}
-        return scorer, {"history": notes, "updates": config.epochs * _updates(parts.train, config)}
+        names = ("utility", "disparity", *(("valid_utility", "valid_disparity") if valid else ()))
+        notes = {name: _rounded(getattr(history, name)) for name in names}
+        per_epoch = -(-len(parts.train) // config.batch_size)
+        return scorer, {"history": notes, "updates": len(history) * per_epoch}
 
     def _checkpoint(self, lam: float, seed: int) -> Path | None:
         where = self.__dict__["_checkpoints"]
         if where is None:
             return None
         return Path(where) / f"{self.name}-{self.data}-{self.share:g}_lam={lam:g}_seed={seed}.pt"
-
-
-def _updates(dataset: RankingDataset, config: TrainConfig) -> int:
-    return -(-len(dataset) // config.batch_size)
 
 
 @dataclass(frozen=True)
@@ -229,5 +233,5 @@ def _as_given(scores: Tensor) -> Tensor:
     return scores.squeeze(-1)
 
 
-def _rounded(values: Tensor) -> list[float]:
+def _rounded(values: Iterable[Any]) -> list[float]:
     return [round(float(value), 6) for value in values]

@@ -5,12 +5,23 @@ The paper's published figures are constants here, shown beside ours and never mi
 
 import math
 import statistics
-from collections.abc import Iterable, Mapping
+import textwrap
+from collections.abc import Mapping
 from typing import Any
 
-from fairpg_lite.figures import PALETTE, matplotlib_module, style
+from fairpg_lite.experiments.plots import curve, new_figure
+from fairpg_lite.experiments.summary import Cells, finished
+from fairpg_lite.figures import PALETTE
 
-Cells = Iterable[Mapping[str, Any]]
+#: What summary.md shows of these experiments, and its headings; all of the test queries.
+COLUMNS = {
+    "test_ndcg_at_10": "NDCG@10, sorted",
+    "test_err": "ERR, sorted",
+    "test_policy_ndcg_at_10": "NDCG@10, policy",
+    "test_policy_d_ind": "D_ind, policy",
+    "train_policy_ndcg_at_10": "NDCG@10, policy, training",
+    "train_policy_d_ind": "D_ind, policy, training",
+}
 
 #: NDCG@10 and ERR as published: Table 1 of Singh & Joachims (NeurIPS 2019), on Yahoo Set 1.
 #: The first two are quoted there from Chapelle & Chang (2011). One unseeded run each.
@@ -21,12 +32,6 @@ PAPER_TABLE_1: dict[str, tuple[float, float]] = {
     "PG-Rank (neural)": (0.77082, 0.45440),
 }
 PAPER_SOURCE = "published: Singh & Joachims 2019, Table 1, on Yahoo Set 1"
-
-_METHODS = {"RankSVM": "RankSVM", "gbdt": "GBDT", "lambdamart": "LambdaMART"}
-
-
-def finished(cells: Cells) -> list[Mapping[str, Any]]:
-    return [cell for cell in cells if cell["status"] == "done"]
 
 
 def data_of(cells: Cells) -> str:
@@ -99,71 +104,53 @@ def _with_spread(row: dict[str, Any], figure: str) -> str:
     return text if math.isnan(spread) else f"{text} ± {spread:.4f}"
 
 
-def curve(cells: Cells, key: str) -> tuple[list[float], list[float], list[float]]:
-    """lambda, mean over seeds, and standard deviation (0 for one seed) of a figure in the cells."""
-    by_lam: dict[float, list[float]] = {}
-    for cell in finished(cells):
-        by_lam.setdefault(cell["lam"], []).append(cell["result"][key])
-    lambdas = sorted(by_lam)
-    means = [statistics.fmean(by_lam[lam]) for lam in lambdas]
-    spread = [statistics.stdev(by_lam[lam]) if len(by_lam[lam]) > 1 else 0.0 for lam in lambdas]
-    return lambdas, means, spread
-
-
 def tradeoff_panel(ax: Any, cells: Cells) -> Any:
     """One panel of Figure 2 on ``ax``: NDCG@10 (left) and D_ind (right) of the policy by lambda.
 
     Test solid, training dotted; bars are standard deviations over seeds. The values of lambda
     stand at equal distances. Returns the right axis.
     """
-    cells = finished(cells)
+    done = finished(cells)
     right = ax.twinx()
     right.grid(False)
     right.spines["right"].set_visible(True)
-    look = ((ax, "policy_ndcg_at_10", PALETTE["blue"], "o"),)
-    look += ((right, "policy_d_ind", PALETTE["orange"], "s"),)
-    lambdas: list[float] = []
-    for axis, key, colour, marker in look:
+    looks = (
+        (ax, "policy_ndcg_at_10", "NDCG@10", PALETTE["blue"], "o"),
+        (right, "policy_d_ind", "$D_{\\mathrm{ind}}$", PALETTE["orange"], "s"),
+    )
+    for axis, key, label, colour, marker in looks:
         for part, dash in (("train", ":"), ("test", "-")):
-            lambdas, means, spread = curve(cells, f"{part}_{key}")
+            lambdas, means, spread = curve(done, f"{part}_{key}")
             axis.errorbar(
                 range(len(lambdas)),
                 means,
-                spread if any(spread) else None,
+                spread if spread.any() else None,
                 color=colour,
                 linestyle=dash,
                 marker=marker,
                 markerfacecolor=colour if part == "test" else "white",
-                label=f"{'NDCG@10' if axis is ax else 'D_ind'}, {part}",
+                label=f"{label}, {'training' if part == 'train' else 'test'}",
             )
-        axis.yaxis.label.set_color(colour)
+        axis.set_ylabel(f"{label} of the policy", color=colour)
     ax.set_xticks(range(len(lambdas)), [f"{lam:g}" for lam in lambdas])
     ax.set_xlabel("λ (not to scale)")
-    ax.set_ylabel("NDCG@10 of the policy")
-    right.set_ylabel("D_ind of the policy")
     right.set_ylim(bottom=0)
     return right
 
 
 def tradeoff_figure(cells: Cells, entropy: float) -> Any:
     """Figure 2: the linear model left, the neural one right, at one weight of the entropy."""
-    matplotlib = matplotlib_module()
-    cells = [
-        cell
-        for cell in finished(cells)
-        if cell["method"].startswith("fair_pg_rank") and cell["config"]["entropy"] == entropy
-    ]
-    with style():
-        # Not pyplot's: a figure that nobody shows must not stay in pyplot's list.
-        figure = matplotlib.figure.Figure(figsize=(9.6, 4.2), layout="constrained")
+    policies = [cell for cell in finished(cells) if cell["config"].get("entropy") == entropy]
+    with new_figure((10.4, 4.4)) as figure:
+        legend: dict[str, Any] = {}
         for ax, model in zip(figure.subplots(1, 2), ("linear", "neural"), strict=True):
-            panel = [cell for cell in cells if cell["config"]["model"] == model]
-            ax.set_title(f"{'Linear model' if model == 'linear' else 'Neural network'}")
+            ax.set_title(f"{model.capitalize()} model, γ = {entropy:g}")
+            panel = [cell for cell in policies if cell["config"]["model"] == model]
             if panel:
-                right = tradeoff_panel(ax, panel)
-        if cells:
-            handles, labels = ax.get_legend_handles_labels()
-            more, texts = right.get_legend_handles_labels()
-            figure.legend(handles + more, labels + texts, loc="outside upper center", ncols=4)
-        figure.supxlabel(f"{data_of(cells)}\nγ = {entropy:g}", fontsize=8, wrap=True)
+                for axis in (ax, tradeoff_panel(ax, panel)):
+                    handles, labels = axis.get_legend_handles_labels()
+                    legend |= dict(zip(labels, handles, strict=True))
+        figure.legend(legend.values(), legend.keys(), loc="outside upper center", ncols=4)
+        text = textwrap.fill(f"Data: {data_of(policies)}", 160)
+        figure.supxlabel(text, x=0.01, ha="left", fontsize=8)
     return figure

@@ -100,7 +100,9 @@ def cached_stand_in(part: str, queries: int, cache: Path | None = None) -> Ranki
     except OSError as error:
         # Two workers may start at once: then the other one's files serve.
         if _current(target, queries, today) is None:
-            warnings.warn(f"cached_stand_in: {target} could not be written ({error}).", stacklevel=2)
+            warnings.warn(
+                f"cached_stand_in: {target} could not be written ({error}).", stacklevel=2
+            )
     return _current(target, queries, today) or made
 
 

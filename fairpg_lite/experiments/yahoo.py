@@ -20,11 +20,17 @@ from typing import Any
 
 from fairpg_lite.data.yahoo_set import HOW_TO_OBTAIN
 from fairpg_lite.experiments.rankers import FairPGRank, RankSVM, Trees
-from fairpg_lite.experiments.rankers_report import data_of, table, table_text, tradeoff_figure
+from fairpg_lite.experiments.rankers_report import (
+    COLUMNS,
+    data_of,
+    table,
+    table_text,
+    tradeoff_figure,
+)
 from fairpg_lite.experiments.ranking_data import load_parts
 from fairpg_lite.sweep import Cell, grid
 
-__all__ = ["DATA", "LAMBDAS", "figure", "plan", "table", "table_text"]
+__all__ = ["COLUMNS", "DATA", "LAMBDAS", "figure", "plan", "table", "table_text"]
 
 #: One sentence naming the data of some cells.
 DATA = data_of
