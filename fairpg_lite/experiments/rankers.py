@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from fairpg_lite.baselines import gbdt, rank_svm
+from fairpg_lite.baselines.ranksvm import CS
 from fairpg_lite.config import TrainConfig
 from fairpg_lite.data import RankingDataset
 from fairpg_lite.evaluate import evaluate
@@ -152,13 +153,15 @@ class FairPGRank(Ranker):
 class RankSVM(Ranker):
     """A linear RankSVM, its C chosen by NDCG@10 on the validation queries."""
 
+    C: tuple[float, ...] = CS
+
     @property
     def name(self) -> str:
         return "rank_svm"
 
     def train(self, parts: Parts, lam: float, seed: int) -> tuple[nn.Module, dict[str, Any]]:
         self._no_lambda(lam)
-        found = rank_svm(parts.train, validation=parts.valid)
+        found = rank_svm(parts.train, validation=parts.valid, C=self.C)
         return found.scorer, {"C": found.setting, "valid_ndcg_at_10": found.objective}
 
 
