@@ -10,6 +10,7 @@ NAMES = [
     "gradients",
     "memory",
     "sample_or_exact",
+    "sweep",
     "letor",
     "lp",
 ]

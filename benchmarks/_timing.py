@@ -2,16 +2,15 @@
 
 import json
 import platform
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from statistics import median
 from typing import Any
 
-import numpy as np
 import torch
+
+from fairpg_lite import _provenance
 
 RESULTS = Path(__file__).parent / "results"
 
@@ -37,27 +36,11 @@ def provenance(command: str) -> dict[str, Any]:
     """Where a result file comes from."""
     return {
         "command": command,
-        "commit": _commit(),
-        "python": sys.version.split()[0],
-        "torch": torch.__version__,
-        "numpy": np.__version__,
+        "commit": _provenance.commit([RESULTS]),
+        **_provenance.versions(),
         "machine": platform.machine(),
         "threads": torch.get_num_threads(),
     }
-
-
-def _commit() -> str:
-    def git(*words: str) -> str:
-        command = ["git", *words]
-        return subprocess.run(command, cwd=RESULTS.parent, capture_output=True, text=True).stdout
-
-    try:
-        name = git("describe", "--always").strip()
-        # Results themselves may differ from the commit; nothing else may.
-        changed = git("status", "--porcelain", "-uno", "--", ":/", ":(exclude)results").strip()
-    except FileNotFoundError:
-        return "unknown (no git here)"
-    return (name or "unknown (not a git checkout)") + ("-dirty" if changed else "")
 
 
 def store(name: str, command: str, **content: Any) -> None:

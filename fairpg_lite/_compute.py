@@ -2,6 +2,7 @@
 
 import random
 import sys
+import threading
 import time
 import traceback
 from collections.abc import Iterator
@@ -15,12 +16,20 @@ import torch
 from fairpg_lite import _provenance
 from fairpg_lite._cells import Cell, plain
 
+# A Dask worker may have several threads, and all that `same_world` sets belongs to the process.
+_ONE_AT_A_TIME = threading.RLock()
+
 
 def compute(cell: Cell, dtype: torch.dtype) -> dict[str, Any]:
     """Run one cell: its result, or the error it ended with, beside versions and seconds.
 
     ``dtype`` is torch's default number format in the process that asked.
     """
+    with _ONE_AT_A_TIME:
+        return _compute(cell, dtype)
+
+
+def _compute(cell: Cell, dtype: torch.dtype) -> dict[str, Any]:
     start = time.perf_counter()
     outcome: dict[str, Any]
     try:
@@ -44,12 +53,12 @@ def same_world(seed: int, dtype: torch.dtype) -> Iterator[None]:
     what ran before it in the same process. Everything is put back afterwards.
     """
     before = (torch.get_num_threads(), torch.get_default_dtype())
-    streams = (random.getstate(), np.random.get_state())
+    streams = (random.getstate(), np.random.get_state())  # noqa: NPY002
     with torch.random.fork_rng(devices=[]):
         torch.set_num_threads(1)
         torch.set_default_dtype(dtype)
         torch.manual_seed(seed)
-        np.random.seed(seed % 2**32)
+        np.random.seed(seed % 2**32)  # noqa: NPY002
         random.seed(seed)
         try:
             yield
@@ -57,12 +66,12 @@ def same_world(seed: int, dtype: torch.dtype) -> Iterator[None]:
             torch.set_num_threads(before[0])
             torch.set_default_dtype(before[1])
             random.setstate(streams[0])
-            np.random.set_state(streams[1])
+            np.random.set_state(streams[1])  # noqa: NPY002
 
 
 def describe(error: BaseException) -> dict[str, Any]:
     """An error as it is stored: type, message and the way to it, without this machine's paths."""
-    # The first frame is `compute`, above.
+    # The first frame is `_compute`, above.
     frames = traceback.extract_tb(error.__traceback__)[1:]
     way = [f"{_short(f.filename)}:{f.lineno} in {f.name}: {f.line}" for f in frames]
     return {"type": type(error).__name__, "message": str(error), "traceback": way}

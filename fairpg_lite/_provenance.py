@@ -7,7 +7,6 @@ import subprocess
 import sys
 from collections.abc import Iterable
 from functools import lru_cache
-from importlib import metadata
 from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parent
@@ -17,6 +16,8 @@ LIBRARIES = ("torch", "numpy", "scipy", "scikit-learn", "lightgbm")
 
 @lru_cache
 def _versions() -> tuple[tuple[str, str], ...]:
+    from importlib import metadata
+
     from fairpg_lite._version import __version__
 
     found = [("python", sys.version.split()[0]), ("fairpg_lite", __version__)]
@@ -31,8 +32,8 @@ def _versions() -> tuple[tuple[str, str], ...]:
 def versions() -> dict[str, str]:
     """Versions of Python, this package and the libraries whose change could change a result.
 
-    >>> sorted(versions())[:2]
-    ['fairpg_lite', 'lightgbm']
+    >>> list(versions())[:4]
+    ['python', 'fairpg_lite', 'torch', 'numpy']
     """
     return dict(_versions())
 

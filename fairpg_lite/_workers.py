@@ -5,8 +5,8 @@ died is not yielded, or yielded as `Lost`: that is the machine's fault, not the 
 the caller asks again.
 """
 
-from collections.abc import Generator, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Generator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,14 +26,15 @@ class Lost:
     reason: str
 
 
-def outcomes(
-    cells: Sequence[Numbered], n_jobs: int, scheduler: str | None
-) -> Iterator[tuple[int, dict[str, Any]] | Lost]:
+Outcomes = Generator[tuple[int, dict[str, Any]] | Lost, None, None]
+
+
+def outcomes(cells: Sequence[Numbered], n_jobs: int, scheduler: str | None) -> Outcomes:
     """Compute ``cells``; each outcome with its number as soon as it is there."""
     dtype = torch.get_default_dtype()
     if scheduler is not None:
         yield from _on_cluster(cells, dtype, scheduler)
-    elif n_jobs == 1 or len(cells) == 1:
+    elif n_jobs == 1:
         for number, cell in cells:
             yield number, compute(cell, dtype)
     else:
@@ -45,47 +46,41 @@ def numbered(number: int, cell: Cell, dtype: torch.dtype) -> tuple[int, dict[str
 
 
 def _parallel(cells: Sequence[Numbered], dtype: torch.dtype, **how: Any) -> Generator:
-    """One cell per task, all handed over at once: a worker that joins later finds work."""
+    """joblib over ``cells``, one to a task, each result as soon as it is there."""
     joblib = require("joblib", "experiments")
-    parallel = joblib.Parallel(
-        return_as="generator_unordered", batch_size=1, pre_dispatch="all", **how
-    )
-    return parallel(joblib.delayed(numbered)(number, cell, dtype) for number, cell in cells)
+    parallel = joblib.Parallel(return_as="generator_unordered", batch_size=1, **how)
+    return _drain(parallel(joblib.delayed(numbered)(i, cell, dtype) for i, cell in cells))
 
 
-@contextmanager
-def _stopping(results: Generator) -> Iterator[None]:
-    """Whatever ends the sweep ends its workers at once, and without joblib's warning about it."""
+class _Stop(BaseException):
+    """Thrown into joblib's generator; closing it would do the same with a warning."""
+
+
+def _drain(results: Generator) -> Generator:
+    """The results one by one; whatever ends the sweep ends its workers at once."""
     try:
-        yield
-    except BaseException as error:
-        try:
-            results.throw(error)
-        except StopIteration:
-            raise error from None
-        raise
+        for result in results:  # noqa: UP028 (`yield from` would close `results` itself)
+            yield result
+    finally:
+        with suppress(_Stop):
+            results.throw(_Stop())
 
 
-def _on_processes(
-    cells: Sequence[Numbered], dtype: torch.dtype, n_jobs: int
-) -> Iterator[tuple[int, dict[str, Any]] | Lost]:
+def _on_processes(cells: Sequence[Numbered], dtype: torch.dtype, n_jobs: int) -> Outcomes:
+    results = _parallel(cells, dtype, n_jobs=n_jobs, backend="loky")
     from joblib.externals.loky.process_executor import BrokenProcessPool
 
-    results = _parallel(cells, dtype, n_jobs=n_jobs, backend="loky")
-    with _stopping(results):
-        try:
-            yield from results
-        except BrokenProcessPool as error:
-            yield Lost(f"{type(error).__name__}: {error}")
+    try:
+        yield from results
+    except BrokenProcessPool as error:
+        yield Lost(f"{type(error).__name__}: {error}")
 
 
-def _on_cluster(
-    cells: Sequence[Numbered], dtype: torch.dtype, scheduler: str
-) -> Iterator[tuple[int, dict[str, Any]] | Lost]:
+def _on_cluster(cells: Sequence[Numbered], dtype: torch.dtype, scheduler: str) -> Outcomes:
+    require("joblib", "experiments")
     require("distributed", "cluster")
     from fairpg_lite._dask import backend, connected
 
     with connected(scheduler) as client:
-        results = _parallel(cells, dtype, n_jobs=-1, backend=backend(client))
-        with _stopping(results):
-            yield from results
+        # All at once: a worker that joins later must find work waiting.
+        yield from _parallel(cells, dtype, backend=backend(client), n_jobs=-1, pre_dispatch="all")

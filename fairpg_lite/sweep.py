@@ -6,7 +6,8 @@ in; the workers of a cluster need no common file system.
 """
 
 import warnings
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -98,9 +99,10 @@ def run_cells(
     commit = _provenance.commit([out]) if pending else ""
     with progress_bar(description, len(cells), "cell", progress) as bar:
         bar.update(len(stored))
-        for number, outcome in _persistent(cells, pending, n_jobs, scheduler):
-            stored[number] = _store(cells[number], out, {**outcome, "commit": commit}, force)
-            bar.update(1)
+        with closing(_persistent(cells, pending, n_jobs, scheduler)) as results:
+            for number, outcome in results:
+                stored[number] = _store(cells[number], out, {**outcome, "commit": commit}, force)
+                bar.update(1)
     _warn_of_failures([stored[i] for i in range(len(cells))], cells, out)
     return [stored[i] for i in range(len(cells))]
 
@@ -120,14 +122,13 @@ def load_cells(out: str | Path, *, failed: bool = False) -> list[dict[str, Any]]
 def _check(cells: list[Cell], n_jobs: int) -> None:
     if isinstance(n_jobs, bool) or not isinstance(n_jobs, int) or n_jobs == 0:
         raise ValueError(f"sweep: n_jobs is {n_jobs!r}; give 1 or more, or -1 for every core.")
-    seen: dict[Path, Cell] = {}
+    seen: dict[Path, dict[str, Any]] = {}
     for cell in cells:
-        path = cell.path("")
+        path, config = cell.path(""), cell.config  # what cannot be stored is refused here
         if path in seen:
-            same = seen[path].config == cell.config
-            remedy = "drop one" if same else "give the experiments different names"
+            remedy = "drop one" if seen[path] == config else "give the experiments different names"
             raise ValueError(f"sweep: two cells would be stored as {path}; {remedy}.")
-        seen[path] = cell
+        seen[path] = config
 
 
 def _stored(cells: list[Cell], out: Path) -> dict[int, dict[str, Any]]:
@@ -139,17 +140,18 @@ def _stored(cells: list[Cell], out: Path) -> dict[int, dict[str, Any]]:
 
 def _persistent(
     cells: list[Cell], pending: list[int], n_jobs: int, scheduler: str | None
-) -> Iterable[tuple[int, dict[str, Any]]]:
+) -> Generator[tuple[int, dict[str, Any]], None, None]:
     """Outcomes of all pending cells: those lost with a worker are handed out again."""
     fruitless, reason = 0, ""
     while pending:
         before = len(pending)
-        for got in outcomes([(i, cells[i]) for i in pending], n_jobs, scheduler):
-            if isinstance(got, Lost):
-                reason = got.reason
-                continue
-            pending = [i for i in pending if i != got[0]]
-            yield got
+        with closing(outcomes([(i, cells[i]) for i in pending], n_jobs, scheduler)) as results:
+            for got in results:
+                if isinstance(got, Lost):
+                    reason = got.reason
+                    continue
+                pending = [i for i in pending if i != got[0]]
+                yield got
         fruitless = fruitless + 1 if len(pending) == before else 0
         if fruitless == ATTEMPTS:
             names = ", ".join(str(cells[i].path("")) for i in pending[:3])

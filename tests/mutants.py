@@ -151,4 +151,76 @@ MUTANTS = [
         '"one-sided": lambda behind: (-behind).relu(),',
         "test_baselines_deltr.py::test_the_loss_by_hand_in_a_padded_batch",
     ),
+    (
+        "a cell is written in place, not beside it and renamed",
+        "_cell_files.py",
+        """        temporary = _temporary(path, text)
+        try:
+            os.replace(temporary, path)
+            return
+""",
+        """        temporary = path
+        try:
+            with open(path, "w") as file:
+                file.write(text[:100])
+                file.flush()
+                file.write(text[100:])
+            return
+""",
+        "test_sweep.py::test_killed_twenty_times_and_resumed",
+    ),
+    (
+        "resuming trusts a file because it is there",
+        "_cell_files.py",
+        "    except (FileNotFoundError, NotADirectoryError, ValueError):\n        return None",
+        """    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except ValueError:
+        return {"format": FORMAT, "status": "done", "result": {}, "method": "", "config": {},
+                "lam": 0.0, "seed": 0, "seconds": 0.0}""",
+        "test_sweep.py::test_a_file_cut_off_anywhere_counts_as_missing",
+    ),
+    (
+        "a cell's streams depend on what ran before it in the process",
+        "_compute.py",
+        "torch.manual_seed(seed)",
+        "torch.rand(seed)",
+        "test_sweep.py::test_two_processes_give_the_numbers_of_one",
+    ),
+    (
+        "two sweeps on one directory share a temporary file",
+        "_cell_files.py",
+        """        with open(temporary, "x", encoding="utf-8") as file:""",
+        """        temporary = path.with_name(f".{path.name}.0.tmp")
+        with open(temporary, "w", encoding="utf-8") as file:""",
+        "test_sweep.py::test_two_sweeps_on_one_directory",
+    ),
+    (
+        "the checksum of a model's weights is not verified",
+        "models.py",
+        "if found[-1] == expected:",
+        "if found[-1]:",
+        "test_models.py::test_a_flipped_bit_is_noticed",
+    ),
+    (
+        "fit replaces a model without --force",
+        "cli/_common.py",
+        "if found and not force:",
+        "if False:",
+        "test_cli.py::test_a_model_is_replaced_with_force_only",
+    ),
+    (
+        "D_group counts one direction even where both were asked for",
+        "disparity.py",
+        "if not two_sided:",
+        "if True:",
+        "test_disparity.py::test_two_sided_is_the_absolute_difference_of_the_ratios",
+    ),
+    (
+        "an interval with as many degrees of freedom as seeds",
+        "experiments/summary.py",
+        "t.ppf(0.975, n - 1)",
+        "t.ppf(0.975, n)",
+        "test_experiments.py::test_means_and_intervals_are_numpys_and_scipys",
+    ),
 ]

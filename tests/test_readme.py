@@ -1,5 +1,6 @@
 """Every command, code block, link and figure of README.md works as written."""
 
+import os
 import re
 import subprocess
 import sys
@@ -11,8 +12,16 @@ from fairpg_lite import position_bias
 
 ROOT = Path(__file__).resolve().parent.parent
 TEXT = (ROOT / "README.md").read_text()
-BLOCKS = re.findall(r"```(\w+)\n(.*?)```", TEXT, flags=re.DOTALL)
-COMMANDS = [line for kind, body in BLOCKS if kind == "bash" for line in body.splitlines() if line]
+
+
+def blocks(text):
+    return re.findall(r"```(\w+)\n(.*?)```", text, flags=re.DOTALL)
+
+
+BLOCKS = blocks(TEXT)
+(COMMAND_LINE,) = [part for part in TEXT.split("\n## ") if part.startswith("Command line\n")]
+REST = [block for block in BLOCKS if block not in blocks(COMMAND_LINE)]
+COMMANDS = [line for kind, body in REST if kind == "bash" for line in body.splitlines() if line]
 
 
 def run(*command):
@@ -49,12 +58,35 @@ def test_chapters_alone():
 
 
 def test_ten_lines_print_what_the_readme_says():
-    (code,) = [body for kind, body in BLOCKS if kind == "python"]
-    (shown,) = [body for kind, body in BLOCKS if kind == "text"]
+    (code,) = [body for kind, body in REST if kind == "python"]
+    (shown,) = [body for kind, body in REST if kind == "text"]
     assert len([line for line in code.splitlines() if line.strip()]) <= 10
     result = run(sys.executable, "-c", code)
     assert result.returncode == 0, result.stderr[-2000:]
     assert result.stdout == shown
+
+
+def test_the_command_line_prints_what_the_readme_says(tmp_path):
+    """In a fresh directory, by a shell that finds this checkout's `fairpg-lite` and this Python."""
+    (code,) = [body for kind, body in blocks(COMMAND_LINE) if kind == "bash"]
+    (shown,) = [body for kind, body in blocks(COMMAND_LINE) if kind == "text"]
+    programs, work = tmp_path / "bin", tmp_path / "work"
+    for folder in (programs, work):
+        folder.mkdir()
+    for name, call in {"python": "", "fairpg-lite": " -m fairpg_lite"}.items():
+        (programs / name).write_text(f'#!/bin/sh\nexec "{sys.executable}"{call} "$@"\n')
+        (programs / name).chmod(0o755)
+    path = f"{programs}{os.pathsep}{os.environ['PATH']}"
+    result = subprocess.run(
+        ["bash", "-e", "-o", "pipefail", "-c", code],
+        cwd=work,
+        env={**os.environ, "PATH": path, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+    )
+    assert result.returncode == 0, result.stderr[-2000:]
+    assert result.stdout == shown
+    assert sorted(p.name for p in work.iterdir()) == ["model", "test.txt", "train.txt"]
 
 
 def test_the_figures_in_the_text_are_computed():

@@ -10,8 +10,10 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
+from contextlib import suppress
 
 from fairpg_lite._version import __version__
+from fairpg_lite.cli import evaluate, fit, rank
 from fairpg_lite.cli._common import (
     DONE,
     FAILED,
@@ -33,16 +35,17 @@ examples:
 
 exit codes: 0 done, 1 failed, 2 wrong call, 130 interrupted"""
 
-_COMMANDS = ("fit", "evaluate", "rank", "reproduce")
+_COMMANDS = [fit, evaluate, rank]
+if importlib.util.find_spec("fairpg_lite.cli.reproduce") is not None:
+    _COMMANDS.append(importlib.import_module("fairpg_lite.cli.reproduce"))
 
 
 def make_parser() -> argparse.ArgumentParser:
     parser = Parser(prog="fairpg-lite", description=_DESCRIPTION, epilog=_EXAMPLES)
     parser.add_argument("--version", action="version", version=f"fairpg-lite {__version__}")
     subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for name in _COMMANDS:
-        if importlib.util.find_spec(f"fairpg_lite.cli.{name}") is not None:
-            importlib.import_module(f"fairpg_lite.cli.{name}").add_parser(subparsers)
+    for command in _COMMANDS:
+        command.add_parser(subparsers)
     return parser
 
 
@@ -82,5 +85,6 @@ def _one_line(error: Exception) -> str:
 def _reader_gone() -> int:
     """`| head` has read enough: no fault, so nothing is said, and exit code 0."""
     # What is still buffered would raise again when Python closes stdout.
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    with open(os.devnull, "w") as nothing, suppress(OSError, ValueError):
+        os.dup2(nothing.fileno(), sys.stdout.fileno())
     return DONE

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, NoReturn
 
+INFINITY = float("inf")
 DONE, FAILED, WRONG_CALL, INTERRUPTED = 0, 1, 2, 130
 
 #: Files that a finished command leaves in its `--out`; one of them there needs `--force`.
@@ -145,14 +146,14 @@ def number(
 
     def parse(text: str) -> Any:
         word = "a whole number" if kind is int else "a number"
-        bound = f"{'above' if above else 'of at least'} {least:g}"
+        bound = f" {'above' if above else 'of at least'} {least:g}" if least > -INFINITY else ""
         try:
             value = kind(text)
-            fits = value < float("inf") and (value > least if above else value >= least)
+            fits = abs(value) < INFINITY and (value > least if above else value >= least)
         except ValueError:
             fits = False
         if not fits:
-            raise argparse.ArgumentTypeError(f"{text!r} is not {word} {bound}")
+            raise argparse.ArgumentTypeError(f"{text!r} is not {word}{bound}")
         return value
 
     return parse

@@ -54,6 +54,7 @@ def initial(dataset: RankingDataset, seed: int) -> LinearScorer:
 
 def weights(scorer: nn.Module) -> dict[str, Any]:
     """The linear model: ``theta``, and each of the paper's two parameters by name."""
+    assert isinstance(scorer, LinearScorer)
     theta = scorer.linear.weight.detach().flatten().tolist()
     named = {f"theta{i}": value for i, value in enumerate(theta, start=1)}
     return {"theta": theta, **(named if len(theta) == 2 else {})}
@@ -115,7 +116,7 @@ class PostProcessing:
     def __call__(self, lam: float, seed: int) -> dict[str, Any]:
         parts = self.problem.load(seed)
         model = baselines.linear_regression(parts.train)
-        result = {"regression": model.linear.weight.detach().flatten().tolist()}
+        result: dict[str, Any] = {"regression": model.linear.weight.detach().flatten().tolist()}
         result |= self.judge(model, parts.test, lam)
         if self.on_train and parts.train is not parts.test:
             result |= self.judge(model, parts.train, lam, "train_")

@@ -42,6 +42,20 @@ def problem_key(method_name: str) -> str:
     return method_name[len(method_key(method_name)) :].lstrip("-")
 
 
+def rank(method_name: str) -> int:
+    """The method's place in a table: the paper's own first, unknown ones last."""
+    keys = list(_READINGS)
+    key = method_key(method_name)
+    return keys.index(key) if key in keys else len(keys)
+
+
+def problem_rank(method_name: str) -> int:
+    """The data's place among the tables, unknown ones last."""
+    keys = list(_VARIANTS)
+    key = problem_key(method_name)
+    return keys.index(key) if key in keys else len(keys)
+
+
 def reading(method_name: str) -> str:
     """A stored method name in words, as figures and tables print it. Chapters 9 and 12.
 

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from fairpg_lite._extras import require
 from fairpg_lite.data import RankingDataset
 from fairpg_lite.evaluate import evaluate
 from fairpg_lite.experiments.names import method_key, problem_key, reading
@@ -28,7 +29,7 @@ LOOKS = {
     "deltr-one_sided": ("pink", "^"),
     "deltr-two_sided": ("amber", "<"),
     "deltr-reversed": ("grey", "v"),
-    "uniform": ("grey", "x"),
+    "uniform": ("grey", "X"),
 }
 AXES = {"ndcg": "NDCG", "d_group": r"$D_{\mathrm{group}}$", "group_gap": "two-sided gap"}
 
@@ -129,11 +130,20 @@ def contour_panel(ax: Any, grid: ThetaGrid, name: str, cells: Cells = ()) -> Any
         _, second, _ = curve(cells, "theta2")
         ax.plot(first, second, "P", color=PALETTE["orange"], markeredgecolor="white", markersize=9)
         for lam, x, y in zip(lambdas, first, second, strict=True):
-            ax.annotate(f"{lam:g}", (x, y), (5, -11), textcoords="offset points", color="white")
+            label = ax.annotate(f"{lam:g}", (x, y), (6, -10), textcoords="offset points")
+            label.set(color="white", fontsize=9, path_effects=[_outline()])
     ax.set(xlim=(low, high), ylim=(low, high), xlabel=r"$\theta_1$", ylabel=r"$\theta_2$")
     ax.set_aspect("equal")
     ax.grid(False)
     return drawn
+
+
+def _outline() -> Any:
+    """A dark rim, so that white letters can be read on any contour."""
+    require("matplotlib.patheffects", "plots")
+    from matplotlib.patheffects import withStroke
+
+    return withStroke(linewidth=2.0, foreground="#22262B")
 
 
 def tradeoff_panel(
@@ -158,7 +168,22 @@ def tradeoff_panel(
             if key in sorted_methods:
                 _tradeoff_line(ax, chosen, key, x, y, "sorted_")
     ax.set(xlabel=f"{AXES[x]} (lower is fairer)", ylabel=f"{AXES[y]} (higher is better)")
-    ax.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), fontsize=9)
+
+
+def zoom_on(ax: Any, cells: Cells, x: str = "d_group", y: str = "ndcg") -> None:
+    """Limit a trade-off panel to where the curves of ``cells`` run, with a margin."""
+    _, across, _ = curve(cells, x)
+    _, up, _ = curve(cells, y)
+    wide, high = 0.45 * (across.max() - across.min()), 0.45 * (up.max() - up.min())
+    ax.set_xlim(across.min() - wide, across.max() + wide)
+    ax.set_ylim(up.min() - high, up.max() + high)
+
+
+def legend_panel(ax: Any, source: Any) -> None:
+    """The legend of another panel, on axes of its own."""
+    ax.set_axis_off()
+    handles, labels = source.get_legend_handles_labels()
+    ax.legend(handles, labels, loc="center left", fontsize=8, handlelength=2.4)
 
 
 def _tradeoff_line(ax: Any, cells: Cells, key: str, x: str, y: str, prefix: str) -> None:
@@ -173,9 +198,8 @@ def _tradeoff_line(ax: Any, cells: Cells, key: str, x: str, y: str, prefix: str)
         linewidth=1.3, elinewidth=0.7, markersize=4,
     )  # fmt: skip
     sizes = 16 + 70 * np.arange(len(lambdas)) / max(len(lambdas) - 1, 1)
-    face = "none" if hollow or marker == "x" else PALETTE[colour]
-    edge = PALETTE[colour]
-    ax.scatter(across, up, sizes, marker=marker, facecolors=face, edgecolors=edge, zorder=3)
+    edge, face = PALETTE[colour], "white" if hollow else PALETTE[colour]
+    ax.scatter(across, up, sizes, facecolors=face, edgecolors=edge, marker=marker, zorder=3)
 
 
 def lambda_panel(

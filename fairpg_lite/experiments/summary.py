@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from fairpg_lite._extras import require
-from fairpg_lite.experiments.names import reading, variant
+from fairpg_lite.experiments.names import problem_key, problem_rank, rank, reading, variant
 from fairpg_lite.figures import palette_png, style
 
 Cells = Iterable[Mapping[str, Any]]
@@ -59,10 +59,10 @@ def summarise(cells: Cells) -> list[Row]:
 
 
 def _numbers(results: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Names of the entries that are a number in every result."""
+    """Names of the entries that are a number in every result; sorted, as a stored cell has them."""
     return [
         name
-        for name in results[0]
+        for name in sorted(results[0])
         if all(type(result.get(name)) in (int, float) for result in results)
     ]
 
@@ -97,9 +97,9 @@ def write_summary(
     numbers that the Markdown table shows and their headings, `MAIN_COLUMNS` by default; those
     that no cell has are left out.
     """
-    cells = [dict(cell) for cell in cells]
-    rows, about = summarise(cells), _about(cells, command, data)
-    seconds = sum(cell["seconds"] for cell in cells)
+    records = [dict(cell) for cell in cells]
+    rows, about = summarise(records), _about(records, command, data)
+    seconds = sum(cell["seconds"] for cell in records)
     paths = [Path(out) / "summary.csv", Path(out) / "summary.md"]
     _write(paths[0], _as_csv(rows, about))
     _write(paths[1], _as_markdown(rows, about, seconds, columns or MAIN_COLUMNS))
@@ -121,7 +121,7 @@ def _about(cells: list[dict[str, Any]], command: str, data: str) -> dict[str, st
         "seeds": f"0 to {seeds[-1]}" if whole else ", ".join(map(str, seeds)) or "none",
         "cells": f"{len(cells) - failed} finished, {failed} failed",
         "versions": distinct(
-            ", ".join(f"{name} {number}" for name, number in cell["versions"].items())
+            ", ".join(f"{name} {number}" for name, number in sorted(cell["versions"].items()))
             for cell in cells
         ),
         "commit": distinct(cell["commit"] for cell in cells),
@@ -153,12 +153,22 @@ def _as_markdown(
         "",
     ]
     shown = {k: v for k, v in columns.items() if any(f"{k}_mean" in row for row in rows)}
-    lines += ["| " + " | ".join(["method", "data", "λ", "n", *shown.values()]) + " |"]
-    lines += ["|---|---|" + "--:|" * (2 + len(shown))]
-    for row in rows:
-        start = [reading(row["method"]), variant(row["method"]), f"{row['lam']:g}", str(row["n"])]
+    ordered = sorted(rows, key=lambda row: problem_rank(row["method"]))
+    for key in dict.fromkeys(problem_key(row["method"]) for row in ordered):
+        chosen = [row for row in rows if problem_key(row["method"]) == key]
+        lines += [f"## {variant(chosen[0]['method'])}", ""] if key else []
+        lines += [*_table(chosen, shown), ""]
+    return "\n".join(lines)
+
+
+def _table(rows: list[Row], shown: Mapping[str, str]) -> list[str]:
+    """The lines of one Markdown table, the paper's method first."""
+    lines = ["| " + " | ".join(["method", "λ", "n", *shown.values()]) + " |"]
+    lines += ["|---|" + "--:|" * (2 + len(shown))]
+    for row in sorted(rows, key=lambda r: (rank(r["method"]), r["method"], r["lam"])):
+        start = [reading(row["method"]), f"{row['lam']:g}", str(row["n"])]
         lines += ["| " + " | ".join(start + [_entry(row, name) for name in shown]) + " |"]
-    return "\n".join(lines) + "\n"
+    return lines
 
 
 def _entry(row: Row, name: str) -> str:
@@ -179,10 +189,12 @@ def write_figure(figure: Any, out: str | Path, caption: str = "") -> list[Path]:
         wide = int(figure.get_figwidth() * 16)
         text = "\n".join(textwrap.wrap(caption, wide))
         figure.supxlabel(text, x=0.01, ha="left", fontsize=8, color="#3A3F45")
+    # Letters are drawn as shapes: what the figure says must also be there as text.
+    about = {"Date": None, "Creator": None, "Description": caption or None}
     with style():
         png, svg = io.BytesIO(), io.StringIO()
         figure.savefig(png, format="png", dpi=150)
-        figure.savefig(svg, format="svg", metadata={"Date": None, "Creator": None})
+        figure.savefig(svg, format="svg", metadata=about)
     _write(paths[0], palette_png(png.getvalue()))
     _write(paths[1], svg.getvalue())
     return paths

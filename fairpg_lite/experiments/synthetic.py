@@ -65,13 +65,19 @@ def figure(cells: list[dict[str, Any]], problem: str = "clip5") -> Any:
     config = learned[0]["config"]["problem"]
     seed = min(cell["seed"] for cell in learned)
     data = SyntheticData(config["clip"], config["n_queries"]).load(seed).test
-    with plots.new_figure((11.5, 6.6)) as fig:
-        axes = fig.subplot_mosaic([["ndcg", "d_group"], ["tradeoff", "tradeoff"]])
-        grid_ = plots.theta_grid(data, plots.theta_range(learned))
-        plots.contour_panel(axes["ndcg"], grid_, "ndcg", learned)
-        plots.contour_panel(axes["d_group"], grid_, "d_group", learned)
-        plots.tradeoff_panel(axes["tradeoff"], chosen)
-        axes["ndcg"].set_title(f"(a) expected NDCG (data of seed {seed})")
-        axes["d_group"].set_title(f"(b) D_group (data of seed {seed})")
-        axes["tradeoff"].set_title("(c) trade-off")
+    with plots.new_figure((12.5, 7.6)) as fig:
+        layout = [["ndcg", "d_group", "legend"], ["tradeoff", "tradeoff", "zoom"]]
+        axes = fig.subplot_mosaic(layout)
+        values = plots.theta_grid(data, plots.theta_range(learned))
+        for letter, name, words in (("a", "ndcg", "NDCG"), ("b", "d_group", "D_group")):
+            plots.contour_panel(axes[name], values, name, learned)
+            axes[name].set_title(f"({letter}) {words} on seed {seed}'s data")
+        for name in ("tradeoff", "zoom"):
+            plots.tradeoff_panel(axes[name], chosen)
+        plots.legend_panel(axes["legend"], axes["tradeoff"])
+        plots.zoom_on(axes["zoom"], learned)
+        axes["tradeoff"].set_title(
+            "(c) trade-off; larger markers: larger λ; bars: one sd over seeds"
+        )
+        axes["zoom"].set_title("(c) closer: around Fair-PG-Rank")
     return fig

@@ -1,0 +1,110 @@
+"""How much faster is a sweep on two processes than on one? Fair-PG-Rank on the synthetic data.
+
+python -m benchmarks.sweep [--small]
+
+The same grid of lambda and seeds, from an empty directory each time, on one process and on two, in
+turn. The cold start of the two (importing torch in each) is measured on its own: a sweep pays for
+it once, however long it is. ``--small`` shows in seconds that it works and stores nothing.
+"""
+
+import sys
+import tempfile
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import matplotlib.pyplot as plt
+import torch
+
+from benchmarks import _timing
+from fairpg_lite import LinearScorer, TrainConfig, evaluate, fit, run_cells, synthetic
+from fairpg_lite._cells import Cell, grid
+from fairpg_lite.figures import use_style
+
+COMMAND = "python -m benchmarks.sweep"
+LAMBDAS, SEEDS, ROUNDS = (0, 1, 5, 25), range(4), 5
+
+
+@dataclass(frozen=True)
+class SyntheticFairPGRank:
+    """The authors' schedule on the synthetic data of section 4.2, for a number of epochs."""
+
+    epochs: int = 5
+    samples: int = 10
+    name = "fair_pg_rank"
+
+    def __call__(self, lam: float, seed: int) -> dict[str, Any]:
+        data = synthetic(seed=seed)
+        scorer = LinearScorer(2, generator=torch.Generator().manual_seed(seed))
+        config = TrainConfig(
+            lam=lam, lr=0.1, lr_decay=0.5, epochs=self.epochs, samples=self.samples, seed=seed
+        )
+        fit(scorer, data, config, progress=False)
+        result = evaluate(scorer, data, samples=1)
+        return {"ndcg": result.ndcg, "d_group": result.d_group}
+
+
+def run(cells: list[Cell], n_jobs: int) -> list[dict]:
+    with tempfile.TemporaryDirectory() as out:
+        return run_cells(cells, out, n_jobs=n_jobs, progress=False)
+
+
+def stop_workers() -> None:
+    from joblib.externals.loky import get_reusable_executor
+
+    get_reusable_executor().shutdown(wait=True, kill_workers=True)
+
+
+def measure(cells: list[Cell], rounds: int) -> dict[str, Any]:
+    """Seconds on one and on two processes (medians), the cold start, and whether all agrees."""
+    spent = _timing.interleaved({"1": partial(run, cells, 1), "2": partial(run, cells, 2)}, rounds)
+    stop_workers()
+    cold = _timing.seconds(partial(run, cells, 2))
+    one, two = ([cell["result"] for cell in run(cells, n)] for n in (1, 2))
+    cost = sum(cell["seconds"] for cell in run(cells, 1))
+    return {
+        "cells": len(cells),
+        "seconds": spent,
+        "speed-up": spent["1"] / spent["2"],
+        "cold start": cold - spent["2"],
+        "overhead of one process per cell": (spent["1"] - cost) / len(cells),
+        "same numbers": one == two,
+    }
+
+
+def draw(rows: list[dict]) -> None:
+    use_style()
+    figure, axis = plt.subplots(figsize=(6.4, 3.6))
+    per_cell = [row["seconds"]["1"] / row["cells"] for row in rows]
+    axis.semilogx(per_cell, [row["speed-up"] for row in rows], "o-", label="workers running")
+    cold = [row["seconds"]["1"] / (row["seconds"]["2"] + row["cold start"]) for row in rows]
+    axis.semilogx(per_cell, cold, "s--", label="first sweep, workers to start")
+    axis.axhline(2, linestyle=":", color="grey")
+    axis.set_ylim(0, 2.2)
+    axis.set_xlabel(f"seconds per cell on one process ({rows[0]['cells']} cells)")
+    axis.set_ylabel("speed of two processes / of one")
+    axis.legend()
+    _timing.save_figure(figure, "sweep")
+
+
+def main(small: bool = False) -> None:
+    """Measure at cells of different length, print, store and draw."""
+    torch.set_num_threads(1)
+    rows = []
+    for epochs in (1,) if small else (1, 5, 20):
+        experiment = SyntheticFairPGRank(epochs)
+        cells = grid(experiment, LAMBDAS[:2] if small else LAMBDAS, SEEDS)
+        row = {"epochs": epochs, **measure(cells, 1 if small else ROUNDS)}
+        rows.append(row)
+        print(
+            f"{epochs:3} epochs, {row['cells']} cells: two processes {row['speed-up']:.2f} times "
+            f"as fast as one; same numbers: {row['same numbers']}",
+            flush=True,
+        )
+    if not small:
+        _timing.store("sweep", COMMAND, rows=rows)
+        draw(rows)
+
+
+if __name__ == "__main__":
+    main(small="--small" in sys.argv[1:])

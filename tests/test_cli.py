@@ -1,0 +1,662 @@
+"""The command line: same figures as the module, one clear line for every mistake, exit codes."""
+
+import argparse
+import csv
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import tomllib
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import fairpg_lite as fl
+from fairpg_lite import LinearScorer, PlackettLuce, TrainConfig, load_letor, load_model, synthetic
+from fairpg_lite.cli import _common, main
+from fairpg_lite.cli import fit as fit_command
+
+ROOT = Path(__file__).resolve().parent.parent
+QUICK = ["--method", "exact", "--lr", "0.1", "--epochs", "4", "--batch-size", "10"]
+GROUPS = ["--group-feature", "3"]
+
+
+def write(path, seed, n_queries=30):
+    """The synthetic data with the group as third feature; one of ten queries holds nothing."""
+    data = synthetic(n_queries=n_queries, n_docs=5, seed=seed)
+    features = torch.cat([data.features, data.groups.unsqueeze(-1).float()], dim=1)
+    relevance = data.relevance.clone()
+    relevance[:5] = 0.0
+    fl.save_letor(data.replace(features=features, relevance=relevance), path)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """train.txt, valid.txt, test.txt, and a model trained on them."""
+    place = tmp_path_factory.mktemp("cli")
+    for seed, name in enumerate(("train", "valid", "test")):
+        write(place / f"{name}.txt", seed)
+    call = ["fit", "train.txt", "--valid", "valid.txt", *GROUPS, "--lam", "5", *QUICK]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(place)
+        assert main([*call, "--out", "model", "-q"]) == 0
+    return place
+
+
+@pytest.fixture
+def here(folder, tmp_path, monkeypatch):
+    """A fresh directory with those files in it, the place to be."""
+    for name in ("train", "valid", "test"):
+        (tmp_path / f"{name}.txt").symlink_to(folder / f"{name}.txt")
+    (tmp_path / "model").symlink_to(folder / "model")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def run(capsys, *argv):
+    capsys.readouterr()
+    code = main([str(word) for word in argv])
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+def json_lines(text):
+    return [json.loads(line) for line in text.splitlines()]
+
+
+# --- Same figures as the module ----------------------------------------------------------------
+
+
+def with_groups(name):
+    data = load_letor(name)
+    return data.replace(groups=data.features[:, 2].long())
+
+
+def test_fit_is_the_modules_fit(here):
+    scorer = LinearScorer(3, generator=torch.Generator().manual_seed(0))
+    config = TrainConfig(lam=5.0, method="exact", lr=0.1, epochs=4, batch_size=10)
+    train, valid = with_groups("train.txt"), with_groups("valid.txt")
+    history = fl.fit(scorer, train, config, valid, progress=False)
+    model = load_model("model")
+    assert torch.equal(model.scorer.linear.weight, scorer.linear.weight)
+    assert model.meta["training"] == config.to_dict()
+    assert model.meta["history"]["valid_utility"]["last"] == history.valid_utility[-1]
+    counts = [int((train.groups == label).sum()) for label in (0, 1)]
+    assert model.meta["notes"]["train"]["documents_per_group"] == counts
+    assert model.meta["notes"]["valid"]["name"] == "valid.txt"
+
+
+def test_every_setting_reaches_the_training(here, capsys):
+    """Each option changed from its default is what the model says it was trained with."""
+    changed = {
+        "utility": "dcg", "merit": "sqrt", "method": "sample", "samples": 3, "epochs": 2,
+        "batch_size": 7, "optimizer": "sgd", "lr": 0.02, "lr_decay": 0.9, "weight_decay": 0.01,
+        "entropy": 0.1, "entropy_decay": 0.5, "patience": 4, "seed": 11,
+    }  # fmt: skip
+    assert set(changed) == {name for name, _ in fit_command._SETTINGS}
+    words = [w for k, v in changed.items() for w in (f"--{k.replace('_', '-')}", str(v))]
+    more = ["--disparity", "individual", "--lam", "0.5", "--model", "neural", "--hidden", "6"]
+    more += ["--dtype", "float64", "--valid", "valid.txt", "--normalize", "minmax"]
+    assert run(capsys, "fit", "train.txt", "--out", "m", *words, *more)[0] == 0
+    model = load_model("m")
+    stored = model.meta["training"]
+    assert {name: stored[name] for name in changed} == changed
+    assert (stored["disparity"], stored["lam"]) == ("individual", 0.5)
+    assert model.scorer.hidden.weight.shape == (6, 3)
+    assert model.scorer.hidden.weight.dtype == torch.float64
+    assert model.prepare.normalize == "minmax"
+
+
+@pytest.mark.parametrize("k", [None, 3])
+def test_evaluate_is_the_modules_evaluate(here, capsys, k):
+    cut = [] if k is None else ["--k", k]
+    code, out, _ = run(
+        capsys, "evaluate", "model", "test.txt", "--json", "--per-query", "q.csv", *cut
+    )
+    assert code == 0
+    found, data, scorer = json.loads(out), with_groups("test.txt"), load_model("model").scorer
+    rows = list(csv.DictReader(Path("q.csv").read_text().splitlines()))
+    assert [int(row["query"]) for row in rows] == data.query_ids.tolist()
+    assert (found["queries"], found["documents"], found["k"]) == (30, 150, k)
+    for name, sure in (("policy", False), ("ranking", True)):
+        expected = fl.evaluate(scorer, data, k, deterministic=sure)
+        for figure, values in expected.per_query.items():
+            assert found[name][figure] == getattr(expected, figure)
+            assert found["counted"][figure] == int((~values.isnan()).sum())
+            cells = [row[f"{name}_{figure}"] for row in rows]
+            np.testing.assert_array_equal([float(c) if c else np.nan for c in cells], values)
+    assert found["counted"]["average_rank"] < 30  # one query holds nothing relevant
+
+
+def test_the_table_shows_the_same_figures(here, capsys):
+    found = json.loads(run(capsys, "evaluate", "model", "test.txt", "--k", "3", "--json")[1])
+    code, out, err = run(capsys, "evaluate", "model", "test.txt", "--k", "3")
+    lines = out.splitlines()
+    assert (code, err) == (0, "")
+    assert "30 queries, 150 documents" in lines[0]
+    names = ["NDCG", "NDCG@3", "ERR@3", "average rank", "D_ind", "D_group"]
+    for name, figure, line in zip(names, found["policy"], lines[3:], strict=True):
+        values = [found[kind][figure] for kind in ("policy", "ranking")]
+        assert line.split() == [*name.split(), *[f"{value:.4f}" for value in values]]
+    assert "\x1b" not in out  # colours are for terminals
+
+
+def test_merit_is_that_of_the_training(here, capsys):
+    run(capsys, "fit", "train.txt", *GROUPS, "--merit", "square", *QUICK, "--out", "m")
+    data, scorer = with_groups("test.txt"), load_model("m").scorer
+    for words, merit in (([], "square"), (["--merit", "sqrt"], "sqrt")):
+        out = run(capsys, "evaluate", "m", "test.txt", "--json", *words)[1]
+        expected = fl.evaluate(scorer, data, merit=merit)
+        assert json.loads(out)["policy"]["d_ind"] == expected.d_ind
+
+
+def weights():
+    with np.load("model/weights.npz") as arrays:
+        return arrays["scorer.linear.weight"][0].astype(float)
+
+
+def test_the_most_probable_ranking_is_by_score(here, capsys):
+    """From the files alone: numpy, a dot product, a sort."""
+    code, out, err = run(capsys, "rank", "model", "test.txt", "--most-probable")
+    assert (code, err) == (0, "")
+    data, lines = load_letor("test.txt"), json_lines(out)
+    assert [line["query"] for line in lines] == data.query_ids.tolist()
+    for line, query in zip(lines, data, strict=True):
+        scores = query.features.double().numpy() @ weights()
+        assert line["ranking"] == np.argsort(-scores, kind="stable").tolist()
+        assert line["sample"] is None
+
+
+def test_draws_have_the_policys_probabilities(here, capsys):
+    """Each document at each position: within six standard errors of its exact probability."""
+    draws = 3000
+    out = run(capsys, "rank", "model", "test.txt", "--samples", draws, "--seed", "3")[1]
+    first = [line for line in json_lines(out) if line["query"] == 1]
+    assert [line["sample"] for line in first] == list(range(draws))
+    scores = load_letor("test.txt")[1].features.double() @ torch.tensor(weights())
+    probs = PlackettLuce(scores).position_probs().numpy()
+    rankings = np.array([line["ranking"] for line in first])
+    frequency = np.stack([(rankings == document).mean(0) for document in range(5)])
+    assert np.all(abs(frequency - probs) <= 6 * np.sqrt(probs * (1 - probs) / draws))
+    assert frequency.min() > 0  # a policy, not one ranking
+
+
+def test_the_seed_fixes_the_draws(here, capsys, monkeypatch):
+    def text(*words):
+        return run(capsys, "rank", "model", "test.txt", "--samples", "4", *words)[1]
+
+    assert text("--seed", "1") == text("--seed", "1") != text("--seed", "2")
+    assert text() == text("--seed", "0")
+    monkeypatch.setattr("fairpg_lite.cli.rank._KEYS", 10)  # two rankings at a time
+    rows = json_lines(text("--seed", "1"))
+    assert [row["sample"] for row in rows] == 30 * [0, 1, 2, 3]
+    assert all(sorted(row["ranking"]) == [0, 1, 2, 3, 4] for row in rows)
+
+
+def test_tsv_says_the_same_as_json_lines(here, capsys):
+    words = ["rank", "model", "test.txt", "--samples", "2"]
+    lines = json_lines(run(capsys, *words)[1])
+    code, out, err = run(capsys, *words, "--format", "tsv", "--output", "r.tsv")
+    assert (code, out, err) == (0, "", "")
+    rows = list(csv.DictReader(Path("r.tsv").read_text().splitlines(), delimiter="\t"))
+    expected = [
+        {"query": str(line["query"]), "sample": str(line["sample"]),
+         "position": str(position), "document": str(document)}
+        for line in lines for position, document in enumerate(line["ranking"], 1)
+    ]  # fmt: skip
+    assert rows == expected
+    out = run(capsys, "rank", "model", "test.txt", "--most-probable", "--format", "tsv")[1]
+    assert next(csv.DictReader(io.StringIO(out), delimiter="\t"))["sample"] == ""
+
+
+# --- Groups and features -----------------------------------------------------------------------
+
+
+def test_groups_from_a_side_file_are_those_of_the_feature(here, capsys):
+    """Also where a query's lines are scattered: labels follow the lines of the file."""
+    lines = Path("train.txt").read_text().splitlines()
+    order = np.random.default_rng(0).permutation(len(lines))
+    Path("mixed.txt").write_text("".join(lines[i] + "\n" for i in order))
+    label = ["woman" if " 3:1" in lines[i] else "man" for i in order]
+    Path("labels.txt").write_text("\n".join(label) + "\n")
+    common = ["fit", "mixed.txt", "--lam", "5", *QUICK]
+    assert run(capsys, *common, "--groups", "labels.txt", "--out", "a")[0] == 0
+    assert run(capsys, *common, *GROUPS, "--out", "b")[0] == 0
+    assert Path("a/weights.npz").read_bytes() == Path("b/weights.npz").read_bytes()
+    by_file = run(
+        capsys, "evaluate", "a", "mixed.txt", "--groups", "labels.txt", "--json", "--samples", "1"
+    )
+    by_feature = run(capsys, "evaluate", "b", "mixed.txt", "--json", "--samples", "1")
+    assert json.loads(by_file[1])["policy"] == json.loads(by_feature[1])["policy"]
+    code, out, err = run(capsys, "evaluate", "a", "mixed.txt", "--json", "--samples", "1")
+    assert (code, json.loads(out)["policy"]["d_group"]) == (0, None)
+    assert "give --groups FILE" in err
+
+
+def test_side_files_that_do_not_fit_are_refused(here, capsys):
+    Path("short.txt").write_text("a\nb\n")
+    Path("holes.txt").write_text("a\n\n" + "b\n" * 148)
+    base = ["fit", "train.txt", "--lam", "1", "--out", "m"]
+    code, _, err = run(capsys, *base, "--groups", "short.txt")
+    assert code == 1
+    assert "short.txt holds 2 labels, train.txt has 150 documents" in err
+    assert "holes.txt, line 2" in run(capsys, *base, "--groups", "holes.txt")[2]
+    Path("good.txt").write_text("a\nb\n" * 75)
+    code, _, err = run(capsys, *base, "--groups", "good.txt", "--valid", "valid.txt")
+    assert code == 2
+    assert "--valid-groups" in err
+    Path("one.txt").write_text("a\n" * 150)
+    assert "all documents are in one group" in run(capsys, *base, "--groups", "one.txt")[2]
+    assert not Path("m").exists()
+
+
+def test_the_model_remembers_scale_and_dropped_feature(here, capsys):
+    words = ["--drop-group-feature", "--normalize", "standard", "--dtype", "float64"]
+    assert run(capsys, "fit", "train.txt", *GROUPS, *words, *QUICK, "--out", "m")[0] == 0
+    train, test = (load_letor(name, dtype=torch.float64) for name in ("train.txt", "test.txt"))
+    cut = [
+        d.replace(features=d.features[:, :2], groups=d.features[:, 2].long()) for d in (train, test)
+    ]
+    scaled = cut[1].normalize("standard", fitted_on=cut[0])
+    expected = fl.evaluate(load_model("m").scorer, scaled).to_dict()
+    found = json.loads(run(capsys, "evaluate", "m", "test.txt", "--json")[1])["policy"]
+    assert found == {name: expected[name] for name in found}
+
+
+def test_another_number_of_features_is_refused(here, capsys):
+    Path("wide.txt").write_text("1 qid:1 1:1 4:2\n")
+    Path("narrow.txt").write_text("1 qid:1 1:1 2:2\n0 qid:1 1:2\n")
+    for command in (["evaluate"], ["rank"]):
+        code, out, err = run(capsys, *command, "model", "wide.txt")
+        assert (code, out) == (1, "")
+        assert "wide.txt has 4 features, the model was trained on 3" in err
+        assert (
+            "narrow.txt has 2 features, the model was trained on 3"
+            in (run(capsys, *command, "model", "narrow.txt")[2])
+        )
+        assert run(capsys, *command, "model", "narrow.txt", "--n-features", "3")[0] == 0
+    code, _, err = run(capsys, "rank", "model", "wide.txt", "--n-features", "3")
+    assert code == 1
+    assert "wide.txt, line 1: the feature id is beyond --n-features" in err
+    fit = ["fit", "train.txt", "--valid", "narrow.txt", *QUICK, "--out", "m"]
+    assert "narrow.txt has 2 features" in run(capsys, *fit)[2]
+
+
+# --- Mistakes ----------------------------------------------------------------------------------
+
+FIT = ["fit", "train.txt", "--out", "new"]
+MISTAKES = {
+    "no command": ([], 2, "required: COMMAND"),
+    "unknown command": (["train"], 2, "invalid choice: 'train'"),
+    "unknown option": ([*FIT, "--lamda", "1"], 2, "unrecognized arguments: --lamda"),
+    "no out": (["fit", "train.txt"], 2, "required: --out"),
+    "negative lam": ([*FIT, "--lam", "-1"], 2, "--lam: '-1' is not a number of at least 0"),
+    "lam nan": ([*FIT, "--lam", "nan"], 2, "'nan' is not a number"),
+    "lam inf": ([*FIT, "--lam", "inf"], 2, "'inf' is not a number"),
+    "zero lr": ([*FIT, "--lr", "0"], 2, "'0' is not a number above 0"),
+    "half an epoch": ([*FIT, "--epochs", "0.5"], 2, "'0.5' is not a whole number"),
+    "threshold": ([*FIT, *GROUPS, "--group-threshold", "x"], 2, "'x' is not a number (see"),
+    "lam and budget": ([*FIT, "--lam", "1", "--budget", "1"], 2, "not allowed with"),
+    "quiet and verbose": ([*FIT, "-q", "--verbose"], 2, "not allowed with"),
+    "one sample": ([*FIT, "--samples", "1"], 2, "needs at least two"),
+    "no groups": ([*FIT, "--lam", "1"], 2, "--group-feature ID or --groups FILE"),
+    "budget for none": ([*FIT, "--budget", "1", "--disparity", "none"], 2, "nothing to weigh"),
+    "budget and valid": (
+        [*FIT, "--budget", "1", *GROUPS, "--valid", "valid.txt"], 2, "takes no --valid"
+    ),
+    "patience": ([*FIT, "--patience", "2"], 2, "give --valid FILE"),
+    "valid groups": ([*FIT, "--valid-groups", "x"], 2, "give --valid FILE"),
+    "hidden": ([*FIT, "--hidden", "2"], 2, "--model neural"),
+    "drop what": ([*FIT, "--drop-group-feature"], 2, "--group-feature ID"),
+    "two groupings": ([*FIT, *GROUPS, "--groups", "x"], 2, "give one"),
+    "cut-off": (["evaluate", "model", "test.txt", "--k", "0"], 2, "--k: '0'"),
+    "no chance": (["rank", "model", "test.txt", "--most-probable", "--seed", "1"], 2, "leave out"),
+    "missing file": (["fit", "nil.txt", "--out", "new"], 1, "nil.txt: there is no such file"),
+    "missing labels": ([*FIT, "--groups", "nil.txt"], 1, "nil.txt: there is no such file"),
+    "directory": (["fit", ".", "--out", "new"], 1, ". is a directory; name a LETOR file"),
+    "malformed": (["fit", "bad.txt", "--out", "new"], 1, "bad.txt, line 2: the value is not"),
+    "cut": (["fit", "cut.txt", "--out", "new"], 1, "pass --allow-cut"),
+    "from zero": (["fit", "zero.txt", "--out", "new"], 1, "pass --zero-based"),
+    "group feature": ([*FIT, "--group-feature", "4"], 1, "group feature is 4"),
+    "many groups": ([*FIT, "--group-feature", "1"], 1, "--group-threshold"),
+    "out is a file": (["fit", "train.txt", "--out", "bad.txt"], 1, "bad.txt is a file"),
+    "no model": (["evaluate", "nil", "test.txt"], 1, "nil: absent"),
+    "not a model": (["rank", ".", "test.txt"], 1, "holds no model of fairpg_lite"),
+    "file to rank": (["rank", "model", "nil.txt"], 1, "no such file"),
+    "csv is a directory": (
+        ["evaluate", "model", "test.txt", "--per-query", "."], 1, "is a directory"
+    ),
+    "grades": (["evaluate", "model", "test.txt", "--max-grade", "1"], 1, "max_grade"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_a_mistake_is_answered_in_one_line(here, capsys, name):
+    Path("bad.txt").write_text("1 qid:1 1:1\n1 qid:1 1:nan\n")
+    Path("cut.txt").write_text("1 qid:1 1:1\n1 qid:1 1:2")
+    Path("zero.txt").write_text("1 qid:1 0:1\n")
+    argv, expected, message = MISTAKES[name]
+    code, out, err = run(capsys, *argv)
+    assert (code, out) == (expected, "")
+    assert message in err
+    assert err.count("\n") == 1, err
+    assert err.startswith("fairpg-lite")
+    assert not Path("new").exists()  # nothing was begun
+
+
+def test_the_ways_out_work(here, capsys):
+    Path("cut.txt").write_text("1 qid:1 1:1\n0 qid:1 1:2")
+    Path("zero.txt").write_text("1 qid:1 0:1 1:1\n0 qid:1 1:2\n")
+    assert run(capsys, "fit", "cut.txt", "--allow-cut", *QUICK, "--out", "a")[0] == 0
+    groups = ["--group-feature", "0", "--disparity", "group", "--lam", "1"]
+    assert run(capsys, "fit", "zero.txt", "--zero-based", *groups, *QUICK, "--out", "b")[0] == 0
+    assert run(capsys, "rank", "b", "zero.txt")[0] == 0
+
+
+def test_verbose_shows_the_traceback_and_what_was_read(here, capsys):
+    code, _, err = run(capsys, "evaluate", "nil", "test.txt", "-v")
+    assert code == 1
+    assert "Traceback" in err
+    assert err.splitlines()[-1] == "fairpg-lite: nil: absent."
+    assert "30 queries, 150 documents" in run(capsys, "rank", "model", "test.txt", "-v")[2]
+
+
+def test_the_unexpected_is_one_line_too(here, capsys, monkeypatch):
+    def broken(*args, **kwargs):
+        raise RuntimeError("two\nlines")
+
+    monkeypatch.setattr("fairpg_lite.cli.rank.PlackettLuce", broken)
+    code, _, err = run(capsys, "rank", "model", "test.txt")
+    assert code == 1
+    assert err == "fairpg-lite: unexpected RuntimeError: two lines (-v shows the traceback)\n"
+
+
+def test_an_unreadable_file_is_named(here, capsys, monkeypatch):
+    def denied(*args, **kwargs):
+        raise PermissionError(13, "Permission denied", "test.txt")
+
+    monkeypatch.setattr("fairpg_lite.cli._data.load_letor", denied)
+    assert (
+        run(capsys, "rank", "model", "test.txt")[2] == "fairpg-lite: test.txt: Permission denied\n"
+    )
+
+
+# --- What is written, and where ----------------------------------------------------------------
+
+
+def test_a_model_is_replaced_with_force_only(here, capsys):
+    fit = ["fit", "train.txt", *QUICK, "--out", "m"]
+    assert run(capsys, *fit)[0] == 0
+    before = Path("m/model.json").read_bytes(), Path("m/weights.npz").read_bytes()
+    code, _, err = run(capsys, *fit, "--seed", "1")
+    assert code == 1
+    assert "m already holds model.json, weights.npz; pass --force" in err
+    assert (Path("m/model.json").read_bytes(), Path("m/weights.npz").read_bytes()) == before
+    assert run(capsys, *fit, "--seed", "1", "--force")[0] == 0
+    assert load_model("m").meta["training"]["seed"] == 1
+
+
+@pytest.mark.parametrize(
+    "words", [["evaluate", "--per-query", "file"], ["rank", "--output", "file"]]
+)
+def test_files_are_replaced_with_force_only(here, capsys, words):
+    command, *rest = words
+    call = [command, "model", "test.txt", *rest]
+    Path("file").write_text("precious")
+    code, out, err = run(capsys, *call)
+    assert (code, out) == (1, "")
+    assert "file exists; pass --force" in err
+    assert Path("file").read_text() == "precious"
+    assert run(capsys, *call, "--force")[0] == 0
+    assert Path("file").read_text() != "precious"
+    assert run(capsys, command, "model", "test.txt", rest[0], os.devnull)[0] == 0
+
+
+def test_a_failed_ranking_leaves_no_file(here, capsys, monkeypatch):
+    calls = []
+
+    def failing(stream, *rest):
+        calls.append(stream.write("{"))
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr("fairpg_lite.cli.rank._write", failing)
+    before = sorted(os.listdir())
+    assert run(capsys, "rank", "model", "test.txt", "--output", "r.jsonl")[0] == 130
+    assert sorted(os.listdir()) == before
+
+
+def test_out_that_cannot_be_written_is_said(here, capsys, monkeypatch):
+    assert (
+        "cannot write to train.txt/m: Not a directory"
+        in (run(capsys, "fit", "train.txt", *QUICK, "--out", "train.txt/m")[2])
+    )
+
+    def read_only(**kwargs):
+        raise OSError(30, "Read-only file system")
+
+    monkeypatch.setattr(_common.tempfile, "TemporaryFile", read_only)
+    with pytest.raises(_common.CliError, match=r"cannot write to out: Read-only file system\."):
+        _common.prepare_out("out", force=False)
+
+
+def tree(root):
+    return {p.relative_to(root).as_posix(): p.stat().st_mtime_ns for p in root.rglob("*")}
+
+
+def test_nothing_is_written_elsewhere(folder, tmp_path):
+    """All files below home, working and temporary directory, before and after three commands."""
+    for name in ("home", "work", "tmp"):
+        (tmp_path / name).mkdir()
+    script = f"""
+import sys
+from fairpg_lite.cli import main
+train, test = {str(folder / "train.txt")!r}, {str(folder / "test.txt")!r}
+fit = ["fit", train, "--group-feature", "3", "--lam", "1", "--epochs", "2", "--out", "m"]
+assert main(fit) == 0
+assert main(["evaluate", "m", test, "--per-query", "q.csv"]) == 0
+assert main(["rank", "m", test, "--output", "r.jsonl"]) == 0
+"""
+    places = {"HOME": "home", "XDG_CACHE_HOME": "home/.cache", "TMPDIR": "tmp"}
+    environment = {
+        **os.environ,
+        **{name: str(tmp_path / place) for name, place in places.items()},
+        "PYTHONPATH": str(ROOT),
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
+    inputs, before = tree(folder), set(tree(tmp_path))
+    command = [sys.executable, "-c", script]
+    subprocess.run(command, cwd=tmp_path / "work", env=environment, check=True, capture_output=True)
+    new = set(tree(tmp_path)) - before
+    expected = {"m", "m/model.json", "m/weights.npz", "q.csv", "r.jsonl"}
+    assert new == {f"work/{name}" for name in expected}
+    assert tree(folder) == inputs
+
+
+# --- Interrupted and continued -----------------------------------------------------------------
+
+
+def interrupt_after(monkeypatch, epochs):
+    """Ctrl-C in the epoch after so many; returns what undoes it."""
+    from fairpg_lite import train
+
+    real, done = train._Run.epoch, []
+
+    def epoch(self):
+        if len(done) == epochs:
+            raise KeyboardInterrupt
+        done.append(1)
+        real(self)
+
+    monkeypatch.setattr(train._Run, "epoch", epoch)
+
+
+def test_an_interrupted_training_continues_to_the_same_model(here, capsys, monkeypatch):
+    fit = ["fit", "train.txt", "--valid", "valid.txt", *GROUPS, "--lam", "5", "--lr", "0.1"]
+    fit += ["--epochs", "4", "--batch-size", "10"]  # sampled: the draws must go on, too
+    assert run(capsys, *fit, "--out", "whole")[0] == 0
+    with monkeypatch.context() as patch:
+        interrupt_after(patch, 2)
+        code, _, err = run(capsys, *fit, "--out", "m")
+    assert code == 130
+    assert "interrupted after 2 epochs; the same command continues" in err
+    assert not Path("m/model.json").exists()
+    code, _, err = run(capsys, *fit, "--out", "m")
+    assert code == 0
+    assert "continuing the training in m" in err
+    for file in ("model.json", "weights.npz"):
+        assert Path("m", file).read_bytes() == Path("whole", file).read_bytes()
+    assert sorted(os.listdir("m")) == ["model.json", "weights.npz"]
+
+
+@pytest.mark.parametrize("change", ["settings", "data", "groups"])
+def test_only_the_same_run_is_continued(here, capsys, monkeypatch, change):
+    write(here / "other.txt", seed=7)
+    fit = ["fit", "train.txt", *GROUPS, "--lam", "5", *QUICK]
+    with monkeypatch.context() as patch:
+        interrupt_after(patch, 1)
+        assert run(capsys, *fit, "--out", "m")[0] == 130
+    other = {
+        "settings": [*fit, "--seed", "3"],
+        "data": ["fit", "other.txt", *fit[2:]],
+        "groups": [*fit, "--group-threshold", "5", "--lam", "0"],
+    }[change]
+    code, _, err = run(capsys, *other, "--out", "m")
+    assert code == 1
+    assert "unfinished training of another run" in err
+    assert run(capsys, *other, "--out", "m", "--force")[0] == 0
+    assert run(capsys, *other, "--out", "fresh")[0] == 0
+    assert Path("m/weights.npz").read_bytes() == Path("fresh/weights.npz").read_bytes()
+    assert sorted(os.listdir("m")) == ["model.json", "weights.npz"]
+
+
+def test_a_budget_is_kept_or_the_command_fails(here, capsys):
+    fit = ["fit", "train.txt", *GROUPS, "--method", "exact", "--lr", "0.1", "--batch-size", "10"]
+    code, _, err = run(capsys, *fit, "--epochs", "2", "--budget", "0.5", "--out", "loose")
+    assert code == 0
+    assert "budget 0.5" in err
+    meta = load_model("loose").meta
+    assert meta["training"]["lam"] == meta["notes"]["budget"]["lam"] == 0.0
+    # Two documents of equal merit, told apart by their group alone: D_group = 0 needs a weight
+    # of exactly 0, which no training hits.
+    Path("pair.txt").write_text("1 qid:1 1:0\n1 qid:1 1:1\n")
+    pair = ["fit", "pair.txt", "--group-feature", "1", "--method", "exact", "--epochs", "1"]
+    code, _, err = run(capsys, *pair, "--budget", "0", "--out", "tight")
+    assert code == 1
+    assert "the model in tight is over budget" in err
+    notes = load_model("tight").meta["notes"]["budget"]
+    assert notes["disparity"] > notes["delta"] == 0.0
+    found = json.loads(run(capsys, "evaluate", "tight", "pair.txt", "--json")[1])
+    assert found["policy"]["d_group"] == pytest.approx(notes["disparity"], abs=1e-5)
+
+
+# --- Help, terminals ---------------------------------------------------------------------------
+
+
+def test_help_has_examples_and_says_what_every_option_does(capsys):
+    code, out, err = run(capsys, "--help")
+    assert (code, err) == (0, "")
+    assert "examples:" in out
+    assert "exit codes: 0 done, 1 failed, 2 wrong call, 130 interrupted" in out
+    for command in ("fit", "evaluate", "rank"):
+        code, out, err = run(capsys, command, "--help")
+        assert (code, err) == (0, "")
+        assert f"fairpg-lite {command} " in out.partition("examples:")[2]
+        assert f"\n    {command} " in run(capsys, "--help")[1]
+
+
+def test_every_option_has_a_help_text():
+    from fairpg_lite.cli import make_parser
+
+    (commands,) = [
+        action.choices
+        for action in make_parser()._actions
+        if isinstance(action, argparse._SubParsersAction)
+    ]
+    for name in ("fit", "evaluate", "rank"):
+        missing = [action.dest for action in commands[name]._actions if not action.help]
+        assert missing == []
+
+
+def test_version(capsys):
+    assert run(capsys, "--version")[:2] == (0, f"fairpg-lite {fl.__version__}\n")
+
+
+def test_quiet_says_nothing(here, capsys):
+    assert run(capsys, "fit", "train.txt", *QUICK, "--out", "m", "-q") == (0, "", "")
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_colours_and_bars_are_for_terminals(monkeypatch):
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    args = argparse.Namespace(quiet=False)
+    assert _common.paint("x", "bold", Terminal()) == "\x1b[1mx\x1b[0m"
+    assert _common.paint("x", "bold", io.StringIO()) == "x"
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    assert _common.bars(args)
+    assert not _common.bars(argparse.Namespace(quiet=True))
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+    assert not _common.bars(args)
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert _common.paint("x", "bold", Terminal()) == "x"
+    monkeypatch.delenv("NO_COLOR")
+    monkeypatch.setenv("TERM", "dumb")
+    assert _common.paint("x", "bold", Terminal()) == "x"
+
+
+def test_the_entry_point_is_main():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert project["scripts"] == {"fairpg-lite": "fairpg_lite.cli:main"}
+
+
+# --- As a process ------------------------------------------------------------------------------
+
+
+def start(*argv, **pipes):
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "NO_COLOR": "1"}
+    command = [sys.executable, "-m", "fairpg_lite", *map(str, argv)]
+    settings = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, **pipes}
+    return subprocess.Popen(command, env=environment, **settings)
+
+
+def test_exit_codes_of_the_process(here):
+    calls = [["rank", "model", "test.txt"], ["rank", "model", "nil.txt"], ["rank", "--nonsense"]]
+    processes = [start(*call) for call in calls]
+    answers = [process.communicate(timeout=120) for process in processes]
+    assert [process.returncode for process in processes] == [0, 1, 2]
+    assert len(answers[0][0].splitlines()) == 30
+    assert [err.count("\n") for _, err in answers] == [0, 1, 1]
+
+
+def test_a_reader_that_stops_reading_is_no_error(here):
+    """`| head -n 1`: many more rankings than a pipe holds."""
+    process = start("rank", "model", "test.txt", "--samples", "5000")
+    assert json.loads(process.stdout.readline())["sample"] == 0
+    process.stdout.close()
+    assert process.stderr.read() == ""
+    assert process.wait(timeout=120) == 0
+    process.stderr.close()
+
+
+def test_ctrl_c_ends_with_130_and_a_checkpoint(here):
+    process = start("fit", "train.txt", "--epochs", "1000000", "--out", "m")
+    while not list(here.glob("m/checkpoint-*.pt")):
+        assert process.poll() is None, process.stderr.read()
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=120)
+    assert process.returncode == 130
+    assert "the same command continues" in err
+    assert "Traceback" not in err
+    assert list(here.glob("m/checkpoint-*.pt"))
+    assert not (here / "m" / "model.json").exists()

@@ -1,0 +1,380 @@
+"""Models come back bit for bit, without pickle; what is foreign, damaged or newer is refused."""
+
+import hashlib
+import io
+import json
+import os
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import nn
+from torch.testing import assert_close
+
+import fairpg_lite as fl
+from fairpg_lite import (
+    LinearScorer,
+    MLPScorer,
+    Preparation,
+    RankingDataset,
+    TrainConfig,
+    fit,
+    load_model,
+    models,
+    save_model,
+    synthetic,
+)
+
+
+def seeded(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+def dataset(features, **rest):
+    features = torch.as_tensor(features)
+    n = len(features)
+    return RankingDataset(features, torch.ones(n), [0, n], info={"name": "table.txt"}, **rest)
+
+
+class Custom(nn.Module):
+    def __init__(self, n_features, width):
+        super().__init__()
+        self.layers = nn.Sequential(nn.Linear(n_features, width), nn.Tanh(), nn.Linear(width, 1))
+
+    def forward(self, features):
+        return self.layers(features).squeeze(-1)
+
+
+# --- Round trips -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda **k: LinearScorer(4, **k),
+        lambda **k: LinearScorer(4, bias=True, **k),
+        lambda **k: MLPScorer(4, 7, **k),
+    ],
+    ids=["linear", "with bias", "neural"],
+)
+def test_a_model_comes_back_bit_for_bit(tmp_path, make, dtype):
+    scorer = make(generator=seeded(), dtype=dtype)
+    save_model(scorer, tmp_path / "new" / "model")
+    again = load_model(tmp_path / "new" / "model").scorer
+    features = torch.randn(3, 5, 4, generator=seeded(1), dtype=dtype)
+    assert type(again) is type(scorer)
+    assert again(features).dtype == dtype
+    assert torch.equal(again(features), scorer(features))
+    names = sorted(path.name for path in (tmp_path / "new" / "model").iterdir())
+    assert names == ["model.json", "weights.npz"]
+
+
+def test_the_files_speak_for_themselves(tmp_path):
+    """Readable without this package: JSON, a SHA-256 that sha256sum agrees with, plain arrays."""
+    data = synthetic(n_queries=5)
+    config = TrainConfig(lam=2.0, method="exact", lr=0.1, epochs=3)
+    scorer = LinearScorer(2, generator=seeded())
+    history = fit(scorer, data, config, data, progress=False)
+    save_model(scorer, tmp_path, config=config, history=history, notes={"asked by": "a regulator"})
+    meta = json.loads((tmp_path / "model.json").read_text())
+    assert (meta["format"], meta["version"]) == ("fairpg_lite.model", 1)
+    assert meta["fairpg_lite"] == fl.__version__
+    assert (meta["kind"], meta["sizes"]) == ("linear", {"n_features": 2, "bias": False})
+    assert meta["training"]["lam"] == 2.0
+    assert meta["history"]["epochs"] == 3
+    assert meta["history"]["disparity"]["last"] == history.disparity[-1]
+    values = [
+        u - 2.0 * d for u, d in zip(history.valid_utility, history.valid_disparity, strict=True)
+    ]
+    assert meta["history"]["best_epoch"] == 1 + int(np.argmax(values))
+    assert meta["notes"] == {"asked by": "a regulator"}
+    content = (tmp_path / "weights.npz").read_bytes()
+    assert meta["weights"]["sha256"] == hashlib.sha256(content).hexdigest()
+    with np.load(tmp_path / "weights.npz", allow_pickle=False) as arrays:
+        assert arrays["scorer.linear.weight"].tolist() == scorer.linear.weight.tolist()
+
+
+def test_equal_runs_give_equal_files(tmp_path):
+    for name in ("a", "b"):
+        scorer, config = LinearScorer(2, generator=seeded()), TrainConfig(epochs=1)
+        history = fit(scorer, synthetic(n_queries=3), config, progress=False)
+        save_model(scorer, tmp_path / name, config=config, history=history)
+    for file in ("model.json", "weights.npz"):
+        assert (tmp_path / "a" / file).read_bytes() == (tmp_path / "b" / file).read_bytes()
+
+
+# --- Scorers of one's own ----------------------------------------------------------------------
+
+
+def test_unknown_classes_are_refused_with_a_way_out(tmp_path):
+    class Steeper(LinearScorer):
+        def forward(self, features):
+            return 2.0 * super().forward(features)
+
+    for scorer in (Custom(3, 4), Steeper(3)):
+        with pytest.raises(TypeError, match=r"needs? pickle.*register_scorer.*state_dict"):
+            save_model(scorer, tmp_path / "model")
+    assert not (tmp_path / "model").exists()
+
+
+def test_a_registered_class_is_saved_and_known_by_its_name(tmp_path, monkeypatch):
+    monkeypatch.setattr(models, "_KINDS", dict(models._KINDS))
+    shape = lambda s: {"n_features": s.layers[0].in_features, "width": s.layers[0].out_features}  # noqa: E731
+    fl.register_scorer("custom", Custom, shape)
+    fl.register_scorer("custom", Custom, shape)  # once more does no harm
+    with pytest.raises(ValueError, match="'linear' is taken by LinearScorer"):
+        fl.register_scorer("linear", Custom, shape)
+    scorer = Custom(3, 4)
+    save_model(scorer, tmp_path)
+    features = torch.randn(6, 3, generator=seeded())
+    assert torch.equal(load_model(tmp_path).scorer(features), scorer(features))
+    models._KINDS.pop("custom")
+    with pytest.raises(ValueError, match=r"kind 'custom'.*register_scorer before loading"):
+        load_model(tmp_path)
+
+
+# --- Damage ------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def saved(tmp_path):
+    save_model(MLPScorer(3, 4, generator=seeded()), tmp_path / "model")
+    return tmp_path / "model"
+
+
+def test_a_flipped_bit_is_noticed(saved):
+    content = bytearray((saved / "weights.npz").read_bytes())
+    with np.load(io.BytesIO(content)) as arrays:
+        needle = arrays["scorer.hidden.weight"].tobytes()
+    content[content.index(needle) + 5] ^= 1
+    (saved / "weights.npz").write_bytes(content)
+    with pytest.raises(ValueError, match=r"damaged: the SHA-256 of weights\.npz is \w{64}"):
+        load_model(saved)
+
+
+def test_every_truncation_is_noticed(saved):
+    content = (saved / "weights.npz").read_bytes()
+    for length in {0, 1, len(content) // 2, len(content) - 1}:
+        (saved / "weights.npz").write_bytes(content[:length])
+        with pytest.raises(ValueError, match="damaged: the SHA-256"):
+            load_model(saved)
+
+
+def rewrite(folder, change=None, **meta_changes):
+    """Other arrays, with the checksum and shapes that belong to them: only their content is odd."""
+    with np.load(folder / "weights.npz") as stored:
+        arrays = dict(stored)
+    packed = io.BytesIO()
+    np.savez(packed, **(change(arrays) if change else arrays))
+    (folder / "weights.npz").write_bytes(packed.getvalue())
+    meta = json.loads((folder / "model.json").read_text())
+    with np.load(io.BytesIO(packed.getvalue()), allow_pickle=True) as stored:
+        shapes = {name: list(stored[name].shape) for name in stored.files}
+    digest = hashlib.sha256(packed.getvalue()).hexdigest()
+    meta = {**meta, "weights": {"sha256": digest, "shapes": shapes}, **meta_changes}
+    (folder / "model.json").write_text(json.dumps(meta))
+
+
+BIAS, WEIGHT = "scorer.hidden.bias", "scorer.hidden.weight"
+CHANGES = {
+    "NaN": (lambda a: {**a, BIAS: a[BIAS] * np.nan}, "not finite"),
+    "infinity": (lambda a: {**a, BIAS: a[BIAS] + np.inf}, "not finite"),
+    "whole numbers": (lambda a: {**a, BIAS: np.ones(4, int)}, "not finite numbers"),
+    "objects": (lambda a: {**a, BIAS: np.array([{}, 1, 2, 3])}, "cannot be read.*Object"),
+    "shape": (lambda a: {**a, WEIGHT: a[WEIGHT][:, :2]}, "do not fit"),
+    "missing": (lambda a: {k: v for k, v in a.items() if k != BIAS}, "do not fit"),
+    "extra": (lambda a: {**a, "scorer.other": a[BIAS]}, "do not fit"),
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_wrong_arrays_are_refused_even_with_their_checksum(saved, name):
+    change, message = CHANGES[name]
+    rewrite(saved, change)
+    with pytest.raises(ValueError, match=message):
+        load_model(saved)
+
+
+META = {
+    "newer": ({"version": 2, "fairpg_lite": "9.0"}, r"version 2.*9\.0.*newer fairpg_lite"),
+    "foreign": ({"format": "onnx"}, "no model of fairpg_lite"),
+    "no version": ({"version": None}, "no model of fairpg_lite"),
+    "kind": ({"kind": "forest"}, "kind 'forest'"),
+    "sizes": ({"sizes": {"n_features": 3, "hidden": 5}}, "do not fit"),
+    "argument": ({"sizes": {"n_features": 3, "depth": 4}}, "do not fit"),
+    "no sizes": ({"sizes": None}, "lacks 'sizes'"),
+    "dtype": ({"dtype": "int8"}, "dtype is 'int8'"),
+    "prepare": ({"prepare": {}}, "do not fit"),
+    "columns": ({"prepare": Preparation(9).to_dict()}, "another number of features"),
+    "scale": ({"prepare": {**Preparation(3).to_dict(), "normalize": "standard"}}, "do not fit"),
+}
+
+
+@pytest.mark.parametrize("name", META)
+def test_a_wrong_model_json_is_refused(saved, name):
+    change, message = META[name]
+    rewrite(saved, **change)
+    with pytest.raises(ValueError, match=message):
+        load_model(saved)
+
+
+def test_what_is_no_model_at_all_is_said(saved, tmp_path):
+    with pytest.raises(FileNotFoundError, match="absent"):
+        load_model(tmp_path / "nowhere")
+    with pytest.raises(FileNotFoundError, match="is a file"):
+        load_model(saved / "model.json")
+    (saved / "weights.npz").unlink()
+    with pytest.raises(ValueError, match=r"weights\.npz is missing"):
+        load_model(saved)
+    for text in ("{", "[1]", ""):
+        (saved / "model.json").write_text(text)
+        with pytest.raises(ValueError, match="no model of fairpg_lite"):
+            load_model(saved)
+
+
+def test_a_model_that_cannot_rank_is_not_saved(tmp_path):
+    scorer = LinearScorer(3)
+    with torch.no_grad():
+        scorer.linear.weight[0, 1] = float("nan")
+    with pytest.raises(ValueError, match=r"scorer\.linear\.weight holds NaN"):
+        save_model(scorer, tmp_path / "model")
+    with pytest.raises(ValueError, match="takes 3 features, the preparation gives 4"):
+        save_model(LinearScorer(3), tmp_path / "model", prepare=Preparation(4))
+    assert not (tmp_path / "model").exists()
+
+
+# --- All or nothing ----------------------------------------------------------------------------
+
+
+def test_replaced_only_when_asked_and_only_our_own(saved, tmp_path):
+    with pytest.raises(FileExistsError, match="overwrite=True"):
+        save_model(LinearScorer(3), saved)
+    save_model(LinearScorer(3), saved, overwrite=True)
+    assert isinstance(load_model(saved).scorer, LinearScorer)
+    (tmp_path / "model.json").write_text('{"format": "someone else\'s"}')
+    with pytest.raises(ValueError, match="not ours"):
+        save_model(LinearScorer(3), tmp_path, overwrite=True)
+
+
+class Killed(BaseException):
+    pass
+
+
+@pytest.mark.parametrize("step", range(8))
+def test_a_killed_save_leaves_the_old_model_or_the_new_one(saved, monkeypatch, step):
+    """Killed at each thing that a save does to the disk, half-written files included."""
+    old, new = load_model(saved).scorer, LinearScorer(3, generator=seeded(9))
+    taken = []
+
+    def deadly(function):
+        def step_of(*args):
+            taken.append(function.__name__)
+            if len(taken) > step:
+                raise Killed
+            function(*args)
+
+        return step_of
+
+    def half(path, content):
+        path.write_bytes(content[: len(content) // 2])
+        deadly(half_done)()
+        path.write_bytes(content)
+        deadly(fully_done)()
+
+    def half_done():
+        pass
+
+    def fully_done():
+        pass
+
+    monkeypatch.setattr(models, "_write", half)
+    monkeypatch.setattr(os, "replace", deadly(os.replace))
+    try:
+        save_model(new, saved, overwrite=True)
+    except Killed:
+        assert step < 6
+    else:
+        assert step >= 6
+    monkeypatch.undo()
+    found = load_model(saved).scorer
+    # The fifth step is the one that counts: model.json is replaced.
+    assert type(found) is type(new if step >= 5 else old)
+    features = torch.randn(4, 3, generator=seeded())
+    assert torch.equal(found(features), (new if step >= 5 else old)(features))
+    save_model(new, saved, overwrite=True)  # and what was left behind does not disturb the next
+    assert sorted(path.name for path in saved.iterdir()) == ["model.json", "weights.npz"]
+
+
+# --- Preparation -------------------------------------------------------------------------------
+
+
+def test_groups_are_read_off_before_the_column_is_dropped_and_the_rest_scaled(tmp_path):
+    train = dataset(torch.randn(50, 3, generator=seeded(), dtype=torch.float64))
+    train.features[:, 1] = torch.arange(50) % 3
+    prepare = Preparation.learn(
+        train, normalize="standard", group_feature=2, drop_group_feature=True
+    )
+    save_model(LinearScorer(2), tmp_path, prepare=prepare)
+    again = load_model(tmp_path).prepare
+    assert (again.group_values, again.n_features, again.n_scored) == ((0.0, 1.0, 2.0), 3, 2)
+    test = dataset(3.0 + torch.randn(20, 3, generator=seeded(1), dtype=torch.float64))
+    test.features[:, 1] = torch.arange(20) % 3
+    found = again(test)
+    assert found.groups.tolist() == [i % 3 for i in range(20)]
+    kept = [dataset(part.features[:, [0, 2]]) for part in (test, train)]
+    assert torch.equal(found.features, kept[0].normalize("standard", fitted_on=kept[1]).features)
+    reference = train.features[:, [0, 2]].numpy()
+    expected = (test.features[:, [0, 2]].numpy() - reference.mean(0)) / reference.std(0)
+    assert_close(found.features.numpy(), expected)
+
+
+@given(
+    values=st.lists(st.floats(-9, 9, width=32), min_size=2, max_size=8),
+    threshold=st.floats(-9, 9, width=32),
+)
+def test_a_threshold_splits_in_two(values, threshold):
+    data = dataset(torch.tensor(values, dtype=torch.float32).unsqueeze(-1))
+    prepare = Preparation.learn(data, group_feature=1, group_threshold=threshold)
+    assert prepare(data).groups.tolist() == [int(value > threshold) for value in values]
+
+
+def test_a_threshold_means_what_the_file_says():
+    """0.1 is not above 0.1, although float32's 0.1 is above float64's."""
+    data = dataset(torch.tensor([[0.1], [0.2]], dtype=torch.float32))
+    assert Preparation.learn(data, group_feature=1, group_threshold=0.1)(data).groups.tolist() == [
+        0,
+        1,
+    ]
+
+
+def test_minmax_is_per_query_and_own_groups_are_kept():
+    data = dataset(torch.rand(6, 2, generator=seeded()), groups=torch.tensor([0, 1] * 3))
+    prepare = Preparation.learn(data, normalize="minmax")
+    assert torch.equal(prepare(data).features, data.normalize("minmax").features)
+    assert prepare(data).groups.tolist() == [0, 1] * 3
+    assert prepare.groups_given
+
+
+def test_preparation_refuses_what_does_not_fit():
+    data = dataset(torch.arange(120.0).view(60, 2))
+    with pytest.raises(ValueError, match=r"feature 1 takes 60 values.*--group-threshold"):
+        Preparation.learn(data, group_feature=1)
+    with pytest.raises(ValueError, match="group feature is 3, the features are 1 to 2"):
+        Preparation.learn(data, group_feature=3, group_threshold=0.0)(data)
+    with pytest.raises(ValueError, match="group feature is 0, the features are 1 to 2"):
+        Preparation.learn(data, group_feature=0, drop_group_feature=True)(data)
+    with pytest.raises(ValueError, match="'zscore'"):
+        Preparation.learn(data, normalize="zscore")
+    with pytest.raises(ValueError, match="needs group_feature"):
+        Preparation.learn(data, drop_group_feature=True)
+    two = Preparation.learn(dataset([[0.0, 5.0], [1.0, 5.0]]), group_feature=1)
+    with pytest.raises(ValueError, match=r"table\.txt: feature 1 is 3 in document 1;.*were 0, 1"):
+        two(dataset([[1.0, 5.0], [3.0, 5.0]]))
+    with pytest.raises(ValueError, match=r"table\.txt has 3 features, the model was trained on 2"):
+        two(dataset(torch.ones(2, 3)))
+    assert Preparation.learn(data, group_feature=0, group_threshold=9.0, zero_based=True)(
+        data
+    ).groups.sum() == int((data.features[:, 0] > 9).sum())
