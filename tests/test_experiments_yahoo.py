@@ -11,6 +11,7 @@ from sklearn.metrics import ndcg_score
 
 from fairpg_lite import LinearScorer, RankingDataset, fit, mslr_sample, yahoo_like
 from fairpg_lite.baselines import gbdt, rank_svm
+from fairpg_lite.cli import main
 from fairpg_lite.data import save_letor
 from fairpg_lite.experiments import mslr, ranking_data, yahoo
 from fairpg_lite.experiments.rankers import FairPGRank, RankSVM, Trees, measure
@@ -51,8 +52,13 @@ def on_files(files, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def on_mslr(tmp_path_factory):
-    return run(mslr.plan(quick=True), tmp_path_factory.mktemp("mslr"))
+def mslr_out(tmp_path_factory):
+    return tmp_path_factory.mktemp("mslr")
+
+
+@pytest.fixture(scope="module")
+def on_mslr(mslr_out):
+    return run(mslr.plan(quick=True), mslr_out / "cells")
 
 
 def check_results(cells):
@@ -224,6 +230,25 @@ def test_the_table_shows_the_papers_figures_beside_and_names_the_data(on_files, 
     assert not any("paper_err" in row for row in open_rows)
     assert all(row["seeds"] == 2 and row["err_sd"] >= 0 for row in open_rows)
     assert "0.75924" not in mslr.table_text(open_rows)
+
+
+def test_the_command_writes_table_and_figure_from_the_cells(on_mslr, mslr_out, capsys):
+    """The cells are there, so it trains nothing."""
+    half_trained = mslr_out / "checkpoints" / "left_over.pt"
+    half_trained.parent.mkdir()
+    half_trained.touch()
+    assert main(["reproduce", "mslr", "--quick", "--quiet", "--out", str(mslr_out)]) == 0
+    assert half_trained.exists()  # only --force starts anew
+    written = {line.rsplit("/", 1)[-1] for line in capsys.readouterr().out.splitlines()}
+    assert {"table.md", "summary.md", "figure.svg"} < written
+    table = (mslr_out / "table.md").read_text("utf-8")
+    for row in mslr.table(on_mslr):
+        assert f"{row['method']}" in table
+        assert f"{row['ndcg_at_10']:.4f}" in table
+    summary = (mslr_out / "summary.md").read_text("utf-8")
+    assert "Fair-PG-Rank, neural, γ = 0" in summary
+    for text in (table, summary, (mslr_out / "figure.svg").read_text("utf-8")):
+        assert "MSLR-WEB10K" in text
 
 
 def test_the_figure_draws_what_the_cells_say(on_files, on_mslr):
