@@ -2,6 +2,7 @@
 
 import argparse
 import inspect
+import shutil
 import warnings
 from pathlib import Path
 from types import ModuleType
@@ -54,7 +55,9 @@ def add_parser(subparsers: Subparsers) -> None:
     )
     parser.add_argument("experiment", choices=list(REPRODUCTIONS), help="which one")
     parser.add_argument(
-        "--out", metavar="DIR", help="where results go (default: results/EXPERIMENT[-quick])"
+        "--out",
+        metavar="DIR",
+        help="where results go (default: results/EXPERIMENT[-stand-in][-quick])",
     )
     parser.add_argument(
         "--jobs", metavar="N", type=number(int, 1), default=1, help="processes (default: 1)"
@@ -76,14 +79,23 @@ def add_parser(subparsers: Subparsers) -> None:
 def run(args: argparse.Namespace) -> int:
     """Plan, run what is missing, write table and figure."""
     _check(args)
-    out = Path(args.out or f"results/{args.experiment}{'-quick' if args.quick else ''}")
+    out = Path(args.out or _default_out(args))
     # Finished results are no obstacle: a second run continues the first.
     prepare_out(out, force=True)
+    if args.force:
+        # A half-trained model of an earlier run must not be continued.
+        shutil.rmtree(out / "checkpoints", ignore_errors=True)
     module = reproduction(args.experiment)
     cells = module.plan(seeds=args.seeds, quick=args.quick, **_options(args, module, out))
     say(args, f"{args.experiment}: {len(cells)} cells, in {out / 'cells'}")
     records = _run_cells(args, cells, out)
     return _report(args, module, records, out)
+
+
+def _default_out(args: argparse.Namespace) -> str:
+    """A directory for each kind of run, so that none meets another's cells."""
+    stand_in, quick = "-stand-in" if args.stand_in else "", "-quick" if args.quick else ""
+    return f"results/{args.experiment}{stand_in}{quick}"
 
 
 def _check(args: argparse.Namespace) -> None:
@@ -124,7 +136,7 @@ def _run_cells(args: argparse.Namespace, cells: list[Any], out: Path) -> list[di
 def _report(
     args: argparse.Namespace, module: ModuleType, records: list[dict[str, Any]], out: Path
 ) -> int:
-    from fairpg_lite.experiments.summary import finished, write_figure, write_summary
+    from fairpg_lite.experiments.summary import finished, write_figure, write_summary, write_text
 
     failed = [record for record in records if record["status"] != "done"]
     done = finished(records)
@@ -136,6 +148,10 @@ def _report(
     columns = getattr(module, "COLUMNS", None)
     command = _command(args)
     written = write_summary(records, out, command=command, data=data, columns=columns)
+    if hasattr(module, "table"):
+        text = f"{QUICK}\n\n" if args.quick else ""
+        text += f"{module.table_text(module.table(done))}\nMade by: {command}\n"
+        written.append(write_text(out / "table.md", text))
     if not failed:
         written += write_figure(
             module.figure(done), out, caption=f"Data: {data} Made by: {command}"

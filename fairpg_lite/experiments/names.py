@@ -9,6 +9,13 @@ _READINGS = {
     "deltr-two_sided": "DELTR (two-sided, as in the text)",
     "deltr-reversed": "DELTR (authors' reversed side)",
     "uniform": "uniform policy",
+    "fair_pg_rank-linear-entropy0": "Fair-PG-Rank, linear, γ = 0",
+    "fair_pg_rank-linear-entropy1": "Fair-PG-Rank, linear, γ = 1",
+    "fair_pg_rank-neural-entropy0": "Fair-PG-Rank, neural, γ = 0",
+    "fair_pg_rank-neural-entropy1": "Fair-PG-Rank, neural, γ = 1",
+    "rank_svm": "RankSVM",
+    "gbdt": "GBDT (regression)",
+    "lambdamart": "LambdaMART",
 }
 
 _VARIANTS = {
@@ -62,7 +69,7 @@ def reading(method_name: str) -> str:
     >>> reading("post_processing-definition-clip5")
     'post-processing (definition)'
     >>> reading("rank_svm")
-    'rank svm'
+    'RankSVM'
     """
     key = method_key(method_name)
     return _READINGS.get(key, key.replace("_", " "))

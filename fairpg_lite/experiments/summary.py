@@ -200,6 +200,12 @@ def write_figure(figure: Any, out: str | Path, caption: str = "") -> list[Path]:
     return paths
 
 
+def write_text(path: Path, text: str) -> Path:
+    """Write a text file whole or not at all; returns its path."""
+    _write(path, text)
+    return path
+
+
 def _write(path: Path, content: str | bytes) -> None:
     """Whole or not at all."""
     temporary = path.with_name(f".{path.name}.part")

@@ -1,0 +1,139 @@
+"""The data of chapters 10 and 11: Yahoo's files, their stand-in, or the MSLR sample.
+
+Every cell of an experiment names its data here, and a process loads them once however many cells
+it runs. The two large sources are memory-mapped, so that workers on one machine share one copy.
+"""
+
+import warnings
+from functools import lru_cache
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+
+from fairpg_lite.data import RankingDataset, mslr_sample, yahoo, yahoo_like
+from fairpg_lite.data.yahoo_set import PUBLISHED_COUNTS, user_cache_directory
+
+SOURCES = ("yahoo", "stand-in", "mslr")
+#: The stand-in's world; a constant, so that all numbers on "the stand-in" are of the same data.
+STAND_IN_SEED = 0
+#: Below this a stand-in is made anew in memory (70 MB); above it, once, on disk.
+IN_MEMORY = 1000
+#: A share of the queries never leaves fewer than this, or than there are.
+FEWEST = 20
+MSLR_VALID = 10
+
+NOT_EVIDENCE = (
+    "Its recipe was tuned until linear models, networks and trees came in this order: "
+    "the order is put in by design and is no evidence for the paper's Table 1."
+)
+
+
+class Parts(NamedTuple):
+    """What a ranker learns from, what its settings are chosen by, and what it is judged by."""
+
+    train: RankingDataset
+    valid: RankingDataset
+    test: RankingDataset
+
+
+@lru_cache(maxsize=2)
+def load_parts(
+    data: str, share: float, check_counts: bool, root: str | None, split_seed: int = 0
+) -> Parts:
+    """The parts of a source, remembered within a process.
+
+    data: "yahoo" (from ``root``), "stand-in" or "mslr". share: the part of the queries to use,
+    the first ones. check_counts: whether files with other than the published counts are refused.
+    split_seed: which of MSLR's 42 training queries are set aside for validation.
+    """
+    if data == "yahoo":
+        counts = PUBLISHED_COUNTS if check_counts else None
+        return _first(Parts(*yahoo(root, expected_counts=counts, progress=False)), share)
+    if data == "stand-in":
+        return Parts(*(_stand_in(part, share) for part in PUBLISHED_COUNTS))
+    if data == "mslr":
+        train, test = mslr_sample(dtype=torch.float64)
+        kept = (len(train) - MSLR_VALID) / len(train)
+        train, valid = train.split((kept, 1 - kept), seed=split_seed)
+        return _first(Parts(train, valid, test), share)
+    raise ValueError(f"load_parts: data is {data!r}; choose one of {SOURCES}.")
+
+
+def share_of(queries: int, share: float) -> int:
+    """How many queries a share is: rounded, and no fewer than FEWEST where there are so many.
+
+    >>> share_of(19_944, 0.05), share_of(40, 0.05), share_of(6, 0.05)
+    (997, 20, 6)
+    """
+    return min(queries, max(FEWEST, round(queries * share)))
+
+
+def _first(parts: Parts, share: float) -> Parts:
+    """The first queries of each part: consecutive, so views and not copies."""
+    return Parts(*(part[: share_of(len(part), share)] for part in parts))
+
+
+def _stand_in(part: str, share: float) -> RankingDataset:
+    queries = share_of(PUBLISHED_COUNTS[part][0], share)
+    if queries <= IN_MEMORY:
+        return yahoo_like(queries, STAND_IN_SEED, part=part)
+    return cached_stand_in(part, queries)
+
+
+def cached_stand_in(part: str, queries: int, cache: Path | None = None) -> RankingDataset:
+    """The stand-in from the user's cache directory, memory-mapped; made and stored if absent.
+
+    The cache counts as current if its first queries are those that ``yahoo_like`` makes today.
+    Full size takes 2 GB on disk. Where it cannot be stored, a warning says so and the data stay
+    in this process's memory.
+    """
+    home = user_cache_directory() if cache is None else cache
+    target = home / f"stand-in-seed{STAND_IN_SEED}" / f"{part}-{queries}"
+    today = yahoo_like(min(queries, FEWEST), STAND_IN_SEED, part=part)
+    found = _current(target, queries, today)
+    if found is not None:
+        return found
+    made = yahoo_like(queries, STAND_IN_SEED, part=part)
+    try:
+        made.save(target, overwrite=True)
+    except OSError as error:
+        # Two workers may start at once: then the other one's files serve.
+        if _current(target, queries, today) is None:
+            warnings.warn(
+                f"cached_stand_in: {target} could not be written ({error}).", stacklevel=2
+            )
+    return _current(target, queries, today) or made
+
+
+def _current(target: Path, queries: int, today: RankingDataset) -> RankingDataset | None:
+    try:
+        found = RankingDataset.load(target)
+    except (OSError, ValueError):  # absent, or damaged: made again
+        return None
+    if len(found) != queries:
+        return None
+    first = found[: len(today)]
+    same = torch.equal(first.features, today.features) and torch.equal(
+        first.relevance, today.relevance
+    )
+    return found if same else None
+
+
+def describe(data: str, parts: Parts) -> str:
+    """One sentence (two for the stand-in) that names the data; said in every output."""
+    counts = " / ".join(f"{len(part):,}" for part in parts)
+    if data == "yahoo":
+        published = tuple(count for count, _ in PUBLISHED_COUNTS.values())
+        whole = tuple(map(len, parts)) == published
+        note = "" if whole else ", not the published number"
+        return f"Yahoo Set 1 from its files: {counts} queries (train / valid / test){note}."
+    if data == "stand-in":
+        return (
+            f"A Yahoo-shaped stand-in (yahoo_like, seed {STAND_IN_SEED}), not Yahoo's data: "
+            f"{counts} queries (train / valid / test). {NOT_EVIDENCE}"
+        )
+    return (
+        f"MSLR-WEB10K Fold 1, the committed sample: {counts} queries (train / valid / test), "
+        "the first two a random split of 42 that goes with the seed."
+    )

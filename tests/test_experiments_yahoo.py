@@ -1,0 +1,356 @@
+"""Table 1 and Figure 2: the rankers as experiments, on files in Yahoo's format and on MSLR."""
+
+import json
+import math
+import pickle
+
+import numpy as np
+import pytest
+import torch
+from sklearn.metrics import ndcg_score
+
+from fairpg_lite import LinearScorer, RankingDataset, fit, mslr_sample, yahoo_like
+from fairpg_lite.baselines import gbdt, rank_svm
+from fairpg_lite.cli import main
+from fairpg_lite.data import save_letor
+from fairpg_lite.experiments import mslr, ranking_data, yahoo
+from fairpg_lite.experiments.rankers import FairPGRank, RankSVM, Trees, measure
+from fairpg_lite.experiments.rankers_report import PAPER_TABLE_1, data_of, tradeoff_panel
+from fairpg_lite.experiments.ranking_data import cached_stand_in, load_parts
+from fairpg_lite.sweep import run_cells
+
+QUERIES = {"train": 45, "valid": 22, "test": 25}
+FIGURES = ("ndcg_at_10", "err", "d_ind")
+POLICY = ("policy_ndcg", "policy_ndcg_at_10", "policy_d_ind")
+
+
+def run(cells, out):
+    return run_cells(cells, out, progress=False)
+
+
+def same(cells):
+    """What must be equal between runs."""
+    volatile = ("seconds", "versions", "commit")
+    return [{k: v for k, v in cell.items() if k not in volatile} for cell in cells]
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """A miniature of Set 1 in the real format."""
+    root = tmp_path_factory.mktemp("yahoo")
+    for part, queries in QUERIES.items():
+        save_letor(yahoo_like(queries, part=part), root / f"set1.{part}.txt")
+    return root
+
+
+@pytest.fixture(scope="module")
+def on_files(files, tmp_path_factory):
+    """Every method on the miniature, and the directory of the run."""
+    out = tmp_path_factory.mktemp("runs")
+    plan = yahoo.plan(data=files, quick=True, check_counts=False, checkpoints=out / "checkpoints")
+    return run(plan, out / "cells"), out
+
+
+@pytest.fixture(scope="module")
+def mslr_out(tmp_path_factory):
+    return tmp_path_factory.mktemp("mslr")
+
+
+@pytest.fixture(scope="module")
+def on_mslr(mslr_out):
+    return run(mslr.plan(quick=True), mslr_out / "cells")
+
+
+def check_results(cells):
+    methods = {cell["method"] for cell in cells}
+    assert {"rank_svm", "gbdt", "lambdamart"} < methods
+    for model in ("linear", "neural"):
+        assert {f"fair_pg_rank-{model}-entropy{gamma}" for gamma in (0, 1)} < methods
+    for cell in cells:
+        assert cell["status"] == "done", cell.get("error")
+        stochastic = cell["method"].startswith("fair_pg_rank")
+        for part in ("train", "test"):
+            for name in FIGURES + (POLICY if stochastic else ()):
+                assert 0 <= cell["result"][f"{part}_{name}"] <= 1
+            assert ("train_policy_ndcg" in cell["result"]) == stochastic
+        if stochastic:
+            epochs = cell["config"]["epochs"]
+            assert 1 <= len(cell["result"]["history"]["utility"]) <= epochs
+
+
+def test_every_method_runs_on_files_in_yahoos_format(on_files, files):
+    cells, out = on_files
+    check_results(cells)
+    lambdas = {c["lam"] for c in cells if c["method"] == "fair_pg_rank-linear-entropy0"}
+    assert lambdas == set(yahoo.QUICK_LAMBDAS)
+    for cell in cells:
+        # A fiftieth would be one query; never fewer than twenty.
+        assert cell["result"]["train_queries"] == cell["result"]["test_queries"] == 20
+        assert cell["result"]["data"] == data_of(cells)
+        assert cell["config"]["data"] == "yahoo"
+        assert not cell["config"]["check_counts"]
+        assert str(files) not in json.dumps(cell)  # results name no place on a machine
+    assert "not the published number" in data_of(cells)
+    assert not list(out.glob("checkpoints/*"))  # removed as cells finish
+
+
+def test_every_method_runs_on_mslr(on_mslr):
+    check_results(on_mslr)
+    for cell in on_mslr:
+        assert cell["result"]["train_queries"] == 20
+        assert cell["result"]["test_queries"] == 21
+        listed = cell["result"]["test_ndcg_at_10_per_query"]
+        assert len(listed) == 21
+        assert np.mean(listed) == pytest.approx(cell["result"]["test_ndcg_at_10"], abs=1e-6)
+        assert len(cell["result"]["test_err_per_query"]) == 21
+        assert "MSLR-WEB10K" in cell["result"]["data"]
+
+
+def test_a_cell_is_equal_when_run_again(on_files, files, on_mslr, tmp_path):
+    """Also where an epoch was checkpointed and the rest trained by another run."""
+    cells, _ = on_files
+    plan = yahoo.plan(data=files, quick=True, check_counts=False)
+    methods = ("fair_pg_rank-neural-entropy0", "gbdt", "rank_svm")
+    again = [cell for cell in plan if cell.experiment.name in methods and cell.lam in (0.0, 100.0)]
+    first = [cell for cell in cells if cell["method"] in methods and cell["lam"] in (0.0, 100.0)]
+    assert same(run(again, tmp_path / "again")) == same(first)
+
+    (half,) = (c for c in again if c.experiment.name == methods[0] and c.lam == 100.0)
+    settings = {"check_counts": False, "model": "neural", "entropy": 0.0, "share": 0.02}
+    settings |= {"data": "yahoo", "root": str(files), "checkpoints": tmp_path}
+    interrupted = FairPGRank(epochs=1, **settings)
+    parts = interrupted.parts(0)
+    fit(
+        interrupted.scorer(parts.train, 0),
+        parts.train,
+        interrupted.config(100.0, 0),
+        progress=False,
+        checkpoint=interrupted._checkpoint(100.0, 0),
+    )
+    went_on = FairPGRank(epochs=3, **settings)
+    assert list(tmp_path.glob("*.pt"))
+    stored = next(c for c in first if c["method"] == methods[0] and c["lam"] == 100.0)
+    assert half.experiment == went_on  # where files lie is no part of an experiment
+    assert went_on(100.0, 0) == stored["result"]
+    assert not list(tmp_path.glob("*.pt"))
+
+
+def test_seeds_matter_and_lambdas_too(on_mslr):
+    found = {}
+    for cell in on_mslr:
+        if cell["method"] == "fair_pg_rank-linear-entropy0":
+            found[cell["lam"], cell["seed"]] = cell["result"]["test_policy_d_ind"]
+    assert len(found) == len(set(found.values())) == 4
+    svm = [c["result"]["test_ndcg_at_10"] for c in on_mslr if c["method"] == "rank_svm"]
+    assert svm[0] != svm[1]  # the seed draws the validation queries
+
+
+def by_hand(scores, relevance):
+    """NDCG@10 by scikit-learn, and ERR by walking down the list."""
+    gains = 2.0**relevance - 1.0
+    ndcg = ndcg_score(gains[None], scores[None], k=10) if len(gains) > 1 and gains.any() else 1.0
+    err, looking = 0.0, 1.0
+    for place, i in enumerate(np.argsort(-scores, kind="stable"), start=1):
+        err += looking * gains[i] / 16.0 / place
+        looking *= 1.0 - gains[i] / 16.0
+    return ndcg, err
+
+
+def test_table_1_figures_by_another_way(on_mslr):
+    """RankSVM and LambdaMART trained again outside the experiment, judged by other code."""
+    train, test = mslr_sample(dtype=torch.float64)
+    learn, valid = train.split((32 / 42, 10 / 42), seed=1)
+    trained = {
+        "rank_svm": rank_svm(learn[:20], validation=valid, C=(1.0, 100.0)).scorer,
+        "lambdamart": gbdt(learn[:20], validation=valid, rounds=30, seed=1),
+    }
+    for method, scorer in trained.items():
+        (cell,) = (c for c in on_mslr if c["method"] == method and c["seed"] == 1)
+        with torch.no_grad():
+            values = [
+                by_hand(scorer(query.features).numpy(), query.relevance.numpy())
+                for query in test[:21]
+            ]
+        ndcg, err = np.mean(values, axis=0)
+        assert cell["result"]["test_err"] == pytest.approx(err, abs=1e-9)
+        if method == "rank_svm":  # trees tie, and scikit-learn averages over ties
+            assert cell["result"]["test_ndcg_at_10"] == pytest.approx(ndcg, abs=1e-9)
+
+
+def test_policy_figures_by_drawing_rankings():
+    """The exact figures against 20,000 rankings drawn, within four standard errors."""
+    data = yahoo_like(6, part="test").to(torch.float64)
+    scorer = LinearScorer(699, init=0.1, generator=torch.Generator().manual_seed(3)).double()
+    found = measure(scorer, data, True)
+    rng = np.random.default_rng(0)
+    means, errors = [], []
+    for query in data:
+        scores = scorer(query.features).detach().numpy()
+        gains = 2.0 ** query.relevance.numpy() - 1.0
+        discount = 1 / np.log2(2 + np.arange(len(gains))) * (np.arange(len(gains)) < 10)
+        ideal = (np.sort(gains)[::-1] * discount).sum()
+        if ideal == 0:
+            means.append(1.0)
+            errors.append(0.0)
+            continue
+        race = rng.exponential(size=(20_000, len(gains))) / np.exp(scores)
+        order = race.argsort(-1)
+        values = (gains[order] * discount).sum(-1) / ideal
+        means.append(values.mean())
+        errors.append(values.std() / math.sqrt(len(values)))
+    error = math.sqrt(np.square(errors).sum()) / len(data)
+    assert abs(found["policy_ndcg_at_10"] - np.mean(means)) < 4 * error
+    assert found["policy_ndcg_at_10"] != found["ndcg_at_10"]
+
+
+def test_the_table_shows_the_papers_figures_beside_and_names_the_data(on_files, on_mslr):
+    cells, _ = on_files
+    rows = yahoo.table(cells)
+    assert [row["method"] for row in rows] == [
+        "RankSVM",
+        "GBDT",
+        "PG-Rank (linear)",
+        "PG-Rank (linear)",
+        "PG-Rank (neural)",
+        "PG-Rank (neural)",
+        "LambdaMART",
+    ]
+    assert [row["entropy"] for row in rows] == [None, None, 1.0, 0.0, 1.0, 0.0, None]
+    for row in rows:
+        assert (row["paper_ndcg_at_10"], row["paper_err"]) == PAPER_TABLE_1.get(
+            row["method"], (None, None)
+        )
+    (svm,) = (cell["result"] for cell in cells if cell["method"] == "rank_svm")
+    assert (rows[0]["ndcg_at_10"], rows[0]["err"]) == (svm["test_ndcg_at_10"], svm["test_err"])
+    text = yahoo.table_text(rows)
+    assert "0.75924" in text
+    assert "not our numbers" in text
+    assert data_of(cells) in text
+    open_rows = mslr.table(on_mslr)
+    assert not any("paper_err" in row for row in open_rows)
+    assert all(row["seeds"] == 2 and row["err_sd"] >= 0 for row in open_rows)
+    assert "0.75924" not in mslr.table_text(open_rows)
+
+
+def test_the_command_writes_table_and_figure_from_the_cells(on_mslr, mslr_out, capsys):
+    """The cells are there, so it trains nothing."""
+    half_trained = mslr_out / "checkpoints" / "left_over.pt"
+    half_trained.parent.mkdir()
+    half_trained.touch()
+    assert main(["reproduce", "mslr", "--quick", "--quiet", "--out", str(mslr_out)]) == 0
+    assert half_trained.exists()  # only --force starts anew
+    written = {line.rsplit("/", 1)[-1] for line in capsys.readouterr().out.splitlines()}
+    assert {"table.md", "summary.md", "figure.svg"} < written
+    table = (mslr_out / "table.md").read_text("utf-8")
+    for row in mslr.table(on_mslr):
+        assert f"{row['method']}" in table
+        assert f"{row['ndcg_at_10']:.4f}" in table
+    summary = (mslr_out / "summary.md").read_text("utf-8")
+    assert "Fair-PG-Rank, neural, γ = 0" in summary
+    for text in (table, summary, (mslr_out / "figure.svg").read_text("utf-8")):
+        assert "MSLR-WEB10K" in text
+
+
+def test_the_figure_draws_what_the_cells_say(on_files, on_mslr):
+    figure = yahoo.figure(on_files[0])
+    left, right = figure.axes[:2]
+    assert left.get_title(loc="left") == "Linear model, γ = 0"
+    assert right.get_title(loc="left") == "Neural model, γ = 0"
+    assert "not the published number" in figure.get_supxlabel().replace("\n", " ")
+    picked = [c for c in on_mslr if c["method"] == "fair_pg_rank-linear-entropy0"]
+    ax = mslr.figure([]).axes[0]  # nothing finished: empty panels, no error
+    twin = tradeoff_panel(ax, picked)
+    for axis, key in ((ax, "policy_ndcg_at_10"), (twin, "policy_d_ind")):
+        for line, part in zip(axis.containers, ("train", "test"), strict=True):
+            means = [
+                np.mean([c["result"][f"{part}_{key}"] for c in picked if c["lam"] == lam])
+                for lam in (0.0, 10.0)
+            ]
+            np.testing.assert_allclose(line.lines[0].get_ydata(), means)
+
+
+def test_the_stand_in_says_that_it_is_one(tmp_path):
+    cells = yahoo.plan(stand_in=True, quick=True)
+    (trees,) = (cell for cell in cells if cell.experiment.name == "gbdt")
+    (done,) = run([trees], tmp_path)
+    assert "not Yahoo's data" in done["result"]["data"]
+    assert "no evidence" in done["result"]["data"]
+    assert done["config"]["data"] == "stand-in"
+    assert done["result"]["train_queries"] == 399
+
+
+def test_the_papers_settings():
+    for cell in yahoo.plan(stand_in=True):
+        if not isinstance(cell.experiment, FairPGRank):
+            assert cell.lam == 0
+            continue
+        config = cell.experiment.config(cell.lam, cell.seed)
+        assert (config.epochs, config.samples, config.batch_size) == (20, 10, 1)
+        assert (config.baseline, config.utility, config.optimizer) == ("mean", "ndcg", "adam")
+        assert (config.disparity, config.patience) == ("individual", None)
+        assert config.lr == {"linear": 1e-3, "neural": 5e-5}[cell.experiment.model]
+    data = yahoo_like(2)
+    linear = FairPGRank().scorer(data, 0)
+    assert 5e-4 < max(p.abs().max() for p in linear.parameters()) <= 1e-3
+    neural = FairPGRank(model="neural").scorer(data, 0)
+    assert neural.hidden.weight.shape == (32, 699)
+    assert 0.17 < max(p.abs().max() for p in neural.parameters()) <= 32**-0.5
+
+
+def test_a_process_loads_its_data_once(files, monkeypatch):
+    load_parts.cache_clear()
+    calls = []
+    read = ranking_data.yahoo
+    monkeypatch.setattr(ranking_data, "yahoo", lambda *a, **k: calls.append(a) or read(*a, **k))
+    ranker = RankSVM(data="yahoo", check_counts=False, root=str(files))
+    copy = pickle.loads(pickle.dumps(ranker))  # as a worker gets it
+    assert copy.parts(0).train is ranker.parts(1).train
+    assert len(calls) == 1
+
+
+def test_the_large_stand_in_is_made_once_and_mapped(tmp_path, monkeypatch):
+    made = cached_stand_in("test", 30, tmp_path)
+    target = tmp_path / "stand-in-seed0" / "test-30"
+    assert torch.equal(made.features, yahoo_like(30, part="test").features)
+    before = (target / "features.npy").stat().st_mtime_ns
+    again = cached_stand_in("test", 30, tmp_path)
+    assert torch.equal(again.features, made.features)
+    assert (target / "features.npy").stat().st_mtime_ns == before
+    # Another recipe's data under this name are replaced.
+    yahoo_like(30, 1, part="test").save(target, overwrite=True)
+    assert torch.equal(cached_stand_in("test", 30, tmp_path).features, made.features)
+    blocked = tmp_path / "blocked"
+    blocked.write_text("")
+    with pytest.warns(UserWarning, match="could not be written"):
+        assert len(cached_stand_in("test", 30, blocked)) == 30
+
+
+def test_wrong_calls_say_what_to_do(files, tmp_path, monkeypatch):
+    monkeypatch.delenv("FAIRPG_YAHOO", raising=False)
+    with pytest.raises(FileNotFoundError, match="stand_in=True"):
+        yahoo.plan()
+    with pytest.raises(FileNotFoundError, match="does not exist"):
+        yahoo.plan(data=tmp_path / "nowhere")
+    with pytest.raises(FileNotFoundError, match=r"set1\.train\.txt"):
+        yahoo.plan(data=tmp_path)
+    with pytest.raises(ValueError, match="choose one"):
+        yahoo.plan(data=files, stand_in=True)
+    with pytest.raises(ValueError, match="published are"):
+        yahoo.plan(data=files)
+    monkeypatch.setenv("FAIRPG_YAHOO", str(files))
+    assert yahoo.plan(check_counts=False)[0].experiment.data == "yahoo"
+    for ranker in (RankSVM(data="mslr"), Trees(data="mslr")):
+        with pytest.raises(ValueError, match="run it with lam=0"):
+            ranker(1.0, 0)
+    with pytest.raises(ValueError, match="'linear' or 'neural'"):
+        FairPGRank(data="mslr", model="deep")(0.0, 0)
+    with pytest.raises(ValueError, match="choose one of"):
+        FairPGRank(data="letor")(0.0, 0)
+
+
+def test_measure_counts_queries_without_anything_relevant():
+    data = RankingDataset(torch.eye(4), torch.tensor([0.0, 0.0, 2.0, 0.0]), offsets=[0, 2, 4])
+    found = measure(LinearScorer(4, init=0.0), data, False)
+    assert found["without_relevant"] == 0.5
+    assert found["ndcg_at_10"] == 1.0  # by convention, and document 2 before 3
+    assert found["err"] == pytest.approx(0.5 * 3 / 16)
