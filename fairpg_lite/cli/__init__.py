@@ -4,8 +4,6 @@ Exit codes: 0 done, 1 failed, 2 wrong call, 130 interrupted.
 """
 
 import argparse
-import importlib
-import importlib.util
 import os
 import sys
 import traceback
@@ -13,7 +11,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from fairpg_lite._version import __version__
-from fairpg_lite.cli import evaluate, fit, rank
+from fairpg_lite.cli import evaluate, fit, rank, reproduce
 from fairpg_lite.cli._common import (
     DONE,
     FAILED,
@@ -35,9 +33,7 @@ examples:
 
 exit codes: 0 done, 1 failed, 2 wrong call, 130 interrupted"""
 
-_COMMANDS = [fit, evaluate, rank]
-if importlib.util.find_spec("fairpg_lite.cli.reproduce") is not None:
-    _COMMANDS.append(importlib.import_module("fairpg_lite.cli.reproduce"))
+_COMMANDS = (fit, evaluate, rank, reproduce)
 
 
 def make_parser() -> argparse.ArgumentParser:
