@@ -130,6 +130,24 @@ def test_the_stored_model_has_the_stored_figures(experiment):
     json.dumps(result, allow_nan=False)
 
 
+@pytest.mark.parametrize(
+    "experiment",
+    [FairPGRank(SMALL, epochs=1), PostProcessing(SMALL), Deltr(SMALL)],
+    ids=lambda e: e.name,
+)
+def test_torchs_default_number_format_changes_nothing(experiment):
+    """A chapter works in float64, the command line in float32: the same cell all the same."""
+    before = torch.get_default_dtype()
+    found = []
+    for dtype in (torch.float32, torch.float64):
+        torch.set_default_dtype(dtype)
+        try:
+            found.append(experiment(3.0, 1))
+        finally:
+            torch.set_default_dtype(before)
+    assert found[0] == found[1]
+
+
 def test_training_is_the_papers(monkeypatch):
     """What `fit` is asked for: the exact settings are in the cell, none is forgotten."""
     asked = []

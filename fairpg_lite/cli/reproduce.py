@@ -3,6 +3,7 @@
 import argparse
 import inspect
 import shutil
+import sys
 import warnings
 from pathlib import Path
 from types import ModuleType
@@ -160,7 +161,10 @@ def _report(
     for path in written:
         print(path)
     if failed:
-        say(args, _list_failed(failed, len(records)))
+        # An error, so --quiet does not silence it; and a figure of other cells would mislead.
+        print(_list_failed(failed, len(records)), file=sys.stderr)
+        for name in ("figure.png", "figure.svg"):
+            (out / name).unlink(missing_ok=True)
     return FAILED if failed else DONE
 
 
