@@ -137,7 +137,13 @@ def _run_cells(args: argparse.Namespace, cells: list[Any], out: Path) -> list[di
 def _report(
     args: argparse.Namespace, module: ModuleType, records: list[dict[str, Any]], out: Path
 ) -> int:
-    from fairpg_lite.experiments.summary import finished, write_figure, write_summary, write_text
+    from fairpg_lite.experiments.summary import (
+        finished,
+        provenance_line,
+        write_figure,
+        write_summary,
+        write_text,
+    )
 
     failed = [record for record in records if record["status"] != "done"]
     done = finished(records)
@@ -154,9 +160,8 @@ def _report(
         text += f"{module.table_text(module.table(done))}\nMade by: {command}\n"
         written.append(write_text(out / "table.md", text))
     if not failed:
-        written += write_figure(
-            module.figure(done), out, caption=f"Data: {data} Made by: {command}"
-        )
+        caption = provenance_line(done, command, data)
+        written += write_figure(module.figure(done), out, caption=caption)
     say_more(args, f"data: {data}")
     for path in written:
         print(path)

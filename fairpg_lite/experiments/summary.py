@@ -98,15 +98,15 @@ def write_summary(
     that no cell has are left out.
     """
     records = [dict(cell) for cell in cells]
-    rows, about = summarise(records), _about(records, command, data)
+    rows, head = summarise(records), about(records, command, data)
     seconds = sum(cell["seconds"] for cell in records)
     paths = [Path(out) / "summary.csv", Path(out) / "summary.md"]
-    _write(paths[0], _as_csv(rows, about))
-    _write(paths[1], _as_markdown(rows, about, seconds, columns or MAIN_COLUMNS))
+    _write(paths[0], _as_csv(rows, head))
+    _write(paths[1], _as_markdown(rows, head, seconds, columns or MAIN_COLUMNS))
     return paths
 
 
-def _about(cells: list[dict[str, Any]], command: str, data: str) -> dict[str, str]:
+def about(cells: list[dict[str, Any]], command: str, data: str) -> dict[str, str]:
     """What a reader needs to know about the numbers, in words."""
 
     def distinct(values: Iterable[str]) -> str:
@@ -126,6 +126,15 @@ def _about(cells: list[dict[str, Any]], command: str, data: str) -> dict[str, st
         ),
         "commit": distinct(cell["commit"] for cell in cells),
     }
+
+
+def provenance_line(cells: list[dict[str, Any]], command: str, data: str) -> str:
+    """One line for below a figure: data, seeds, command and commit."""
+    head = about(cells, command, data)
+    return (
+        f"Data: {head['data']} Seeds: {head['seeds']}. Made by: {head['command']}, "
+        f"commit {head['commit']}."
+    )
 
 
 def _as_csv(rows: list[Row], about: Mapping[str, str]) -> str:
