@@ -63,7 +63,7 @@ def fit_to_budget(
     the training set, exactly. A budget that stays out of reach however large lambda grows is
     reported with the least disparity found, not looped on. ``config.lam`` is ignored.
 
-    Chapter 14, section 2.1 of the paper.
+    Chapters 2 and 14, eq-02-constrained; section 2.1 of the paper.
     """
     config = config or TrainConfig(method="exact")
     if delta < 0:

@@ -31,7 +31,7 @@ class Evaluation:
     ``ndcg_at_k`` is NDCG at the cut-off ``k`` (None: the whole list). Queries where a figure has
     no answer carry NaN if that was asked for, and the means leave them out.
 
-    Chapters 9 to 13.
+    Chapters 7 to 13.
     """
 
     ndcg: float
@@ -78,7 +78,7 @@ def evaluate(
     (of a matrix: NaN, since a matrix does not fix it). ``max_grade`` defaults to the larger of 1
     and the highest relevance in the dataset, rounded up.
 
-    Chapters 9 to 13.
+    Chapters 7 to 13.
     """
     if max_grade is None:
         max_grade = max(1.0, float(dataset.relevance.max().ceil()))
