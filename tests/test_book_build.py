@@ -144,6 +144,7 @@ def test_a_clean_small_book_builds_with_links_to_a_known_repository(project):
         ("See {py:func}`group_dispartiy`.", "reference target not found"),
         ("See {cite:p}`nobody1999`.", "could not find bibtex key"),
         ("See {term}`unheard of`.", "term not in glossary"),
+        ("See {chapter}`chapter 17`.", "write the number, from 1 to 15"),
     ],
 )
 def test_a_broken_reference_fails_the_build(project, plant, complaint):
