@@ -18,15 +18,14 @@ def keep_together(app: Sphinx, doctree: nodes.document, docname: str) -> None:
     if app.builder.format != "html":
         return
     for formula in list(doctree.findall(nodes.math)):
-        behind = formula.next_node(descend=False, siblings=True)
+        parent, place = formula.parent, formula.parent.index(formula)
+        behind = parent[place + 1] if place + 1 < len(parent) else None
         marks = MARKS.match(behind.astext()) if isinstance(behind, nodes.Text) else None
         if marks is None:
             continue
-        rest = nodes.Text(behind.astext()[marks.end() :])
-        behind.parent.replace(behind, rest)
-        pair = nodes.inline(classes=["nowrap"])
-        formula.parent.replace(formula, pair)
-        pair += [formula, nodes.Text(marks[0])]
+        # By place: equal texts are equal to docutils, and a sentence may have two full stops.
+        parent[place + 1] = nodes.Text(behind.astext()[marks.end() :])
+        parent[place] = nodes.inline("", "", formula, nodes.Text(marks[0]), classes=["nowrap"])
 
 
 def setup(app: Sphinx) -> dict:
