@@ -89,7 +89,7 @@ def test_which_addresses_are_known(remote, address, monkeypatch):
 
 @pytest.fixture
 def project(tmp_path):
-    """A small book with the project's own settings: the landing page and two more."""
+    """A small book with the project's own settings: the landing page and three more."""
     for name in ("_config.yml", "_toc.yml"):
         shutil.copy(ROOT / name, tmp_path)
     book = tmp_path / "book"
@@ -97,11 +97,14 @@ def project(tmp_path):
     shutil.copytree(ROOT / "book" / "_static", book / "_static")
     shutil.copy(ROOT / "book" / "references.bib", book)
     shutil.copy(ROOT / "book" / "notation.md", book)
+    shutil.copy(ROOT / "book" / "glossary.md", book)
     (book / "intro.md").write_text(
         "# Start\n\nSee {doc}`notation` and {cite:p}`singh2019policy`.\n"
     )
     (book / "bibliography.md").write_text("# Bibliography\n\n```{bibliography}\n```\n")
-    files = "\n".join(f"      - file: book/{name}" for name in ("notation", "bibliography"))
+    files = "\n".join(
+        f"      - file: book/{name}" for name in ("notation", "glossary", "bibliography")
+    )
     toc = f"format: jb-book\nroot: book/intro\nparts:\n  - caption: All\n    chapters:\n{files}\n"
     (tmp_path / "_toc.yml").write_text(toc)
     return tmp_path
@@ -144,6 +147,7 @@ def test_a_clean_small_book_builds_with_links_to_a_known_repository(project):
         ("See {py:func}`group_dispartiy`.", "reference target not found"),
         ("See {cite:p}`nobody1999`.", "could not find bibtex key"),
         ("See {term}`unheard of`.", "term not in glossary"),
+        ("See {chapter}`chapter 17`.", "write the number, from 1 to 15"),
     ],
 )
 def test_a_broken_reference_fails_the_build(project, plant, complaint):
