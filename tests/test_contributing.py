@@ -10,7 +10,6 @@ import re
 import shutil
 import subprocess
 import sys
-import textwrap
 from pathlib import Path
 
 import pytest
@@ -126,25 +125,6 @@ def test_the_recipe_for_a_chapter_works_and_needs_its_second_step(copy):
     toc = copy / "_toc.yml"
     toc.write_text(toc.read_text().replace(listed, ""))
     assert "16_example is not in _toc.yml" in run(copy, check.splitlines()[0], expect=1)
-
-
-def test_both_names_can_be_used_together(copy):
-    """What the recipes leave behind, looked at without their own tests."""
-    for recipe in RECIPES[:2]:
-        for block in (block for step in steps(recipe) for block in step):
-            if block[0] != "run" or "sha256" in block[2]:
-                follow(copy, *block)
-    code = """
-    import fairpg_lite, torch
-    from fairpg_lite.data import shop
-    data = shop(torch.float64)
-    scorer = fairpg_lite.LinearScorer(2, dtype=torch.float64)
-    config = fairpg_lite.TrainConfig(lam=1.0, disparity=fairpg_lite.shortfall, epochs=2)
-    print(len(fairpg_lite.fit(scorer, data, config, progress=False)), fairpg_lite.__file__)
-    """
-    (copy / "use.py").write_text(textwrap.dedent(code))
-    said = run(copy, ".venv/bin/python use.py")
-    assert f"2 {copy}" in said
 
 
 @pytest.mark.parametrize(
