@@ -2,8 +2,8 @@
 
 Every page is opened once from the file system and looked at four times: wide and narrow, light and
 dark. Every solution is unfolded, every slider moved by mouse and keyboard, and axe-core looks for
-what would keep somebody from reading. Needs Debian's chromium or any Chromium on the PATH; `.ci/run`
-installs it where it can. What was seen is written to _build/browser-report.md.
+what would keep somebody from reading. Needs Debian's chromium or any Chromium on the PATH;
+`.ci/run` installs it where it can. What was seen is written to _build/browser-report.md.
 """
 
 import browser as ask
@@ -142,7 +142,8 @@ def test_page(window, built_book, report, axe, name):
     for width, scheme in ask.VIEWS:
         window.look(width, scheme)
         assert page.evaluate(ask.TOO_WIDE) <= 0, f"{width} px, {scheme}"
-        assert page.evaluate(ask.FAINT) == [], f"{width} px, {scheme}"
+        if width == ask.WIDE:  # the colours are the same on a narrow page
+            assert page.evaluate(ask.FAINT) == [], scheme
     window.look(ask.WIDE, "light")
     sliders, formulas = move_sliders(page), page.evaluate(ask.EQUATIONS)
     assert window.complaints == []
@@ -178,7 +179,7 @@ def test_search_finds_exposure_without_a_server(window, built_book, report):
     found = page.locator("#search-results li > a")
     assert any("04_exposure.html" in link.get_attribute("href") for link in found.all())
     assert window.complaints == []
-    report.lines.append(f"Search for “exposure”: {found.count()} results")
+    report.lines.append(f"- search for “exposure”: {found.count()} results")
     found.first.click()
     page.wait_for_url("**/book/**")
     assert "exposure" in page.locator("article").inner_text().lower()

@@ -19,8 +19,8 @@ def window():
 def spoilt(tmp_path, body, head=""):
     page = tmp_path / "page.html"
     page.write_text(
-        "<!doctype html><html lang='en' data-theme='light'><meta charset='utf-8'><title>A page</title>"
-        f"{head}<body style='background:#fff'><article>{body}</article></body></html>"
+        "<!doctype html><html lang='en' data-theme='light'><meta charset='utf-8'>"
+        f"<title>A page</title>{head}<body style='background:#fff'><article>{body}</article>"
     )
     return page
 

@@ -1,4 +1,4 @@
-"""The Chromium on this machine, without a network: for the browser tests, the PDF and the slides."""
+"""The Chromium on this machine: for the browser tests, the PDF and the slides."""
 
 from __future__ import annotations
 
