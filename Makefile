@@ -36,6 +36,9 @@ book: setup  ## build the book and print the page to open
 pdf: book  ## print the whole book to _build/fairpg-lite.pdf (needs Chromium)
 	$(BIN)/python -m tools.make_pdf
 
+slides: book  ## make slides of two chapters in _build/slides
+	$(BIN)/python -m tools.make_slides
+
 lint: setup  ## check style, types and spelling
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .

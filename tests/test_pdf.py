@@ -3,6 +3,7 @@
 import shutil
 
 import browser as ask
+import pypdf
 import pytest
 from bs4 import BeautifulSoup
 
@@ -42,7 +43,6 @@ def test_nothing_that_needs_a_screen_is_printed(built_book):
 
 @pytest.fixture(scope="module")
 def printed(built_book, tmp_path_factory):
-    pypdf = pytest.importorskip("pypdf")
     folder = tmp_path_factory.mktemp("pdf")
     # A copy: other tests count the pages of the built book while this one adds its own.
     html = shutil.copytree(built_book, folder / "html")
@@ -91,7 +91,6 @@ def flat(items):
 
 @ask.needs_chromium
 def test_what_reaches_over_the_margin_is_named(built_book, tmp_path):
-    pytest.importorskip("pypdf")
     html = shutil.copytree(built_book, tmp_path / "html")
     page = html / "book" / "intro.html"
     wide = '<article class="bd-article"><div style="width:900px">far too wide</div>'
