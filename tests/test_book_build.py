@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from tools.check_chapters import ROOT, files_in
-from tools.check_html import problems
+from tools.check_html import problems, too_large
 
 CONFIG = yaml.safe_load((ROOT / "_config.yml").read_text())
 TOC = yaml.safe_load((ROOT / "_toc.yml").read_text())
@@ -34,6 +34,18 @@ def test_make_book_builds_every_page(built_book):
 
 def test_pages_load_nothing_from_the_web(built_book):
     assert list(problems(built_book)) == []
+
+
+def test_the_book_stays_small(built_book):
+    assert list(too_large(built_book)) == []
+
+
+def test_a_book_that_grew_too_large_is_named_with_its_largest_file(tmp_path):
+    (tmp_path / "small.png").write_bytes(bytes(10))
+    (tmp_path / "large.png").write_bytes(bytes(90))
+    assert list(too_large(tmp_path, 100)) == []
+    found = next(too_large(tmp_path, 99))
+    assert found.index("large.png") < found.index("small.png")
 
 
 def test_formulas_are_drawn_by_the_copy_that_comes_with_the_book(built_book):
