@@ -82,16 +82,12 @@ TASKS = {
         disparities.by_hand,
         answers=2,
     ),
-    "task4b": Task(
-        "D_ind as a function", 8, 5, "Individual disparity", disparities.individual
-    ),
+    "task4b": Task("D_ind as a function", 8, 5, "Individual disparity", disparities.individual),
     "task4c": Task("D_group as a function", 8, 5, "Group disparity", disparities.group),
     "task5": Task("gradient of expected DCG", 12, 6, "A baseline for free", learning.gradient),
     "task6": Task("Fair-PG-Rank", 10, 7, "Algorithm 1, line by line", learning.loop),
     "task7a": Task("a sweep over lambda", 5, 7, "Turning the dial", learning.sweep),
-    "task7b": Task(
-        "reading the sweep", 5, 7, "Turning the dial", learning.reading, answers=2
-    ),
+    "task7b": Task("reading the sweep", 5, 7, "Turning the dial", learning.reading, answers=2),
     "task8": Task("a disparity of your own", 8, 7, "A disparity of your own", own.own_disparity),
 }
 

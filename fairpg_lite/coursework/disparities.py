@@ -165,9 +165,10 @@ GROUP_SLIPS = (
         "has this slip.",
         g_factor,
     ),
-    Slip("The |G| factor the other way round: a mean exposure over a sum of merits.", _twist(
-        ratio=lambda v, m: v.mean() / m.sum()
-    )),
+    Slip(
+        "The |G| factor the other way round: a mean exposure over a sum of merits.",
+        _twist(ratio=lambda v, m: v.mean() / m.sum()),
+    ),
     Slip(
         "The sign is reversed: the group of *higher* merit must not be ahead per unit of merit.",
         reversed_groups,
@@ -178,9 +179,10 @@ GROUP_SLIPS = (
         two_sided_groups,
     ),
     Slip("The max(0, ...) is missing: the result can be negative.", _twist(join=lambda d: d)),
-    Slip("Exposure must be divided by merit before it is compared.", _twist(
-        ratio=lambda v, m: v.mean()
-    )),
+    Slip(
+        "Exposure must be divided by merit before it is compared.",
+        _twist(ratio=lambda v, m: v.mean()),
+    ),
     Slip(
         "Only documents with merit are counted. In D_group every member of a group counts, "
         "those without merit too.",
@@ -237,7 +239,8 @@ def three_documents_from(generator: Generator) -> Documents:
         d_ind, d_group = individual_disparity(*found[:2]), group_disparity(*found)
         ratios = {round(float(x), 3) for x in found.exposure / found.merit}
         apart = min(
-            abs(float(_without_diagonal(*found[:2]) - d_ind)), abs(float(g_factor(*found) - d_group))
+            abs(float(_without_diagonal(*found[:2]) - d_ind)),
+            abs(float(g_factor(*found) - d_group)),
         )
         means = [float(found.merit[found.groups == g].mean()) for g in (0, 1)]
         distinct = len(ratios) == len(set(found.exposure.tolist())) == 3
@@ -296,7 +299,11 @@ def individual(answers: tuple[Any, ...], generator: Generator) -> Finding:
         "nobody has merit, so there is no pair and D_ind is 0": (v, 0 * m, None),
         "one document": (v[:1], m[:1], None),
         "padding": (v, m, torch.tensor([True, True, True, False])),
-        "padding, and a document without merit": (v, without, torch.tensor([True, True, False, True])),
+        "padding, and a document without merit": (
+            v,
+            without,
+            torch.tensor([True, True, False, True]),
+        ),
     }
     for edge, (exposure, merit, mask) in edges.items():
         right = individual_disparity(exposure, merit, mask)

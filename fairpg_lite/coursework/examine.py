@@ -123,7 +123,9 @@ def as_tensor(answer: Any, inputs: dict[str, Any]) -> Tensor:
         return torch.as_tensor(answer, dtype=torch.float64).detach()
     except (TypeError, ValueError, RuntimeError):
         kind = type(answer).__name__
-        raise Wrong(f"Returned a {kind}; expected numbers in a tensor. {shown_by(inputs)}") from None
+        raise Wrong(
+            f"Returned a {kind}; expected numbers in a tensor. {shown_by(inputs)}"
+        ) from None
 
 
 def same(one: Tensor, other: Tensor, tolerance: float) -> bool:
@@ -148,7 +150,9 @@ def diagnosis(
     if case.edge:
         evidence += f" The edge here: {case.edge}."
     for slip in slips:
-        if all(same(torch.as_tensor(slip.answer(*c.inputs.values())), a, tolerance) for c, a in seen):
+        if all(
+            same(torch.as_tensor(slip.answer(*c.inputs.values())), a, tolerance) for c, a in seen
+        ):
             return f"{slip.says} {evidence}"
     if answer.shape != case.expected.shape:
         wanted = tuple(case.expected.shape)

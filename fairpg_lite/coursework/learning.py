@@ -14,7 +14,7 @@ from fairpg_lite.coursework.disparities import g_factor, two_sided_groups
 from fairpg_lite.coursework.examine import Case, Finding, Slip, Wrong, as_tensor, compare
 from fairpg_lite.coursework.policies import bias, random_scores
 from fairpg_lite.data import RankingDataset, synthetic
-from fairpg_lite.disparity import group_disparity, individual_disparity
+from fairpg_lite.disparity import group_disparity
 from fairpg_lite.evaluate import evaluate
 from fairpg_lite.exposure import ranking_exposure
 from fairpg_lite.policy import PlackettLuce
@@ -115,7 +115,7 @@ def gradient(answers: tuple[Any, ...], generator: Generator) -> Finding:
         rankings = PlackettLuce(scores).sample((samples,), generator)
         rankings[0], rankings[1] = torch.arange(n), torch.arange(n).roll(1)  # never all alike
         inputs = {"scores": scores, "relevance": relevance, "rankings": rankings}
-        cases.append(Case(inputs, _estimate(**inputs)))
+        cases.append(Case(inputs, _estimate(*inputs.values())))
     plain = cases[0].inputs
     alike = {**plain, "rankings": plain["rankings"][:1].expand(4, 3).clone()}
     huge = {**plain, "scores": plain["scores"] + 800}
@@ -125,7 +125,7 @@ def gradient(answers: tuple[Any, ...], generator: Generator) -> Finding:
         "scores of 800: exp overflows, differences do not": huge,
         "nothing is relevant": nothing,
     }
-    cases += [Case(inputs, _estimate(**inputs), edge) for edge, inputs in edges.items()]
+    cases += [Case(inputs, _estimate(*inputs.values()), edge) for edge, inputs in edges.items()]
     return compare(answers[0], cases, GRADIENT_SLIPS)
 
 
@@ -220,11 +220,8 @@ def loop(answers: tuple[Any, ...], generator: Generator) -> Finding:
     seed = int(torch.randint(10_000, (), generator=generator))
     data = synthetic(n_queries=6, n_docs=5, seed=seed, minority=0.4, dtype=torch.float64)
     common = {"lr": 0.3, "epochs": 2, "samples": 8, "seed": seed % 7}
-    cases = [
-        Case(inputs, _fitted(**inputs))
-        for lam in (0.0, 6.0)
-        for inputs in [{"data": data, "lam": lam, **common}]
-    ]
+    asked: list[dict[str, Any]] = [{"data": data, "lam": lam, **common} for lam in (0.0, 6.0)]
+    cases = [Case(inputs, _fitted(*inputs.values())) for inputs in asked]
     return compare(answers[0], cases, LOOP_SLIPS, clue=_which_half)
 
 
@@ -280,9 +277,10 @@ SWEEP_SLIPS = (
         "lam has no effect: every row is the policy of lam = 0.",
         lambda data, lams: _swept(data, [0.0] * len(lams)),
     ),
-    Slip("The columns are swapped: NDCG first, D_group second.", lambda data, lams: _swept(
-        data, lams
-    ).flip(-1)),
+    Slip(
+        "The columns are swapped: NDCG first, D_group second.",
+        lambda data, lams: _swept(data, lams).flip(-1),
+    ),
     Slip(
         "That is the most probable ranking's figures (deterministic=True); evaluate the policy.",
         lambda data, lams: _swept(data, lams, deterministic=True),

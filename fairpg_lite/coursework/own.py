@@ -21,7 +21,10 @@ Query = tuple[Tensor, Tensor, Tensor, Tensor | None]
 
 def own_disparity(answers: tuple[Any, ...], generator: Generator) -> Finding:
     """Half of the points for a measure of unfairness, all for one that can be trained on."""
-    for share, rules in ((0.0, (_shapes, _fair, _unfair, _order)), (0.5, (_padding, _new, _learns))):
+    for share, rules in (
+        (0.0, (_shapes, _fair, _unfair, _order)),
+        (0.5, (_padding, _new, _learns)),
+    ):
         for rule in rules:
             try:
                 for message in rule(answers[0], generator):
@@ -108,8 +111,8 @@ def _order(function: Any, generator: Generator) -> Iterator[str]:
 def _padding(function: Any, generator: Generator) -> Iterator[str]:
     query = _random(generator, queries=1)
     keep = torch.tensor([[True, True, True, True, True, False]])
-    short = tuple(part[:, :-1] for part in query[:3])
-    bare = _value(function, (*short, None))
+    exposure, merit, groups, _ = query
+    bare = _value(function, (exposure[:, :-1], merit[:, :-1], groups[:, :-1], None))
     padded = _value(function, (*query[:3], keep))
     if not torch.allclose(bare, padded, atol=1e-9):
         shown = shown_by(dict(zip(NAMES, (*query[:3], keep), strict=True)))
@@ -154,4 +157,6 @@ def _after_training(function: Callable[..., Tensor], data: RankingDataset, lam: 
         fit(scorer, data, config, progress=False)
         return objective_on(scorer, data, config)[1]
     except Exception as error:
-        raise Wrong(f"`fit` with your disparity stops with {type(error).__name__}: {error}.") from None
+        raise Wrong(
+            f"`fit` with your disparity stops with {type(error).__name__}: {error}."
+        ) from None

@@ -358,5 +358,3 @@ def exact_exposure(answers: tuple[Any, ...], generator: Generator) -> Finding:
         EXACT_SLIPS,
         clue=lambda case, answer: conserved(len(case.inputs["scores"]), answer),
     )
-
-
