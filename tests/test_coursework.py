@@ -16,6 +16,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from nbclient import NotebookClient
+from oracles import position_probs_by_subsets
 
 import fairpg_lite as fpg
 from fairpg_lite import coursework
@@ -75,10 +76,7 @@ def sampled(rankings):
 
 
 def exact(scores):
-    return sum(
-        probability(scores, torch.tensor(r)) * payments(torch.tensor([r]))[0]
-        for r in itertools.permutations(range(len(scores)))
-    )
+    return position_probs_by_subsets(scores) @ bias(len(scores))
 
 
 def d_ind(exposure, merit, mask=None, *, hinge=torch.relu, pair=lambda a, b: a >= b > 0):
@@ -102,8 +100,10 @@ def d_group(exposure, merit, groups, mask=None, *, v=torch.mean, m=torch.mean, h
 
 
 def slope(scores, ranking):
-    s = scores.clone().requires_grad_()
-    return torch.autograd.grad(probability(s, ranking).log(), s)[0]
+    left = torch.ones_like(scores)
+    for k in range(len(ranking)):
+        left[ranking[k:]] -= scores[ranking[k:]].softmax(0)
+    return left
 
 
 def dcg_gradient(scores, relevance, rankings, *, baseline=torch.mean, gain=lambda r: 2**r - 1):
@@ -537,7 +537,7 @@ def test_reading_the_curve(capsys):
     ):
         capsys.readouterr()
         assert check("task7b", *answers) == points
-        assert words in capsys.readouterr().out
+        assert words in " ".join(capsys.readouterr().out.split())
 
 
 def test_the_score_adds_up_and_begins_anew(capsys):
@@ -595,14 +595,14 @@ def test_drift_between_the_two_is_seen(old, new):
 
 
 def test_nothing_of_the_solution_is_left_in_the_assignment():
-    given_away = (BOOK / "assignment.md").read_text() + (BOOK / "assignment.ipynb").read_text()
     regions = [m[2] for s in sources("solution") for m in tool.REGION.finditer(s)]
     assert len(regions) == len(TASKS)
     lines = {line.strip() for region in regions for line in region.splitlines()}
     lines = {x for x in lines if len(x) > 16}
-    kept = {x for s in sources("solution") for x in tool.blank(s).splitlines()}
     assert len(lines) > 60
-    assert not [x for x in lines if x in given_away and x not in {k.strip() for k in kept}]
+    code = "\n".join(sources("assignment"))
+    assert not [x for x in lines if x in code]
+    given_away = (BOOK / "assignment.md").read_text() + (BOOK / "assignment.ipynb").read_text()
     hidden = [
         c for c in cells("solution") if {"solution", "answer"} & set(c.metadata.get("tags", []))
     ]

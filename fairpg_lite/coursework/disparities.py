@@ -27,19 +27,24 @@ def _hinges(exposure: Tensor, merit: Tensor, mask: Tensor | None) -> tuple[Tenso
     return ratio[:, None] - ratio, pairs
 
 
+def _mean(values: Tensor) -> Tensor:
+    """Zero where there is nothing to average, as the task's text says."""
+    return values.mean() if values.numel() else values.sum()
+
+
 def _two_sided(v: Tensor, m: Tensor, mask: Tensor | None = None) -> Tensor:
     pdiff, pairs = _hinges(v, m, mask)
-    return pdiff.abs()[pairs].mean()
+    return _mean(pdiff.abs()[pairs])
 
 
 def _no_hinge(v: Tensor, m: Tensor, mask: Tensor | None = None) -> Tensor:
     pdiff, pairs = _hinges(v, m, mask)
-    return pdiff[pairs].mean()
+    return _mean(pdiff[pairs])
 
 
 def _reversed(v: Tensor, m: Tensor, mask: Tensor | None = None) -> Tensor:
     pdiff, pairs = _hinges(v, m, mask)
-    return (-pdiff).relu()[pairs].mean()
+    return _mean((-pdiff).relu()[pairs])
 
 
 def _summed(v: Tensor, m: Tensor, mask: Tensor | None = None) -> Tensor:
@@ -49,13 +54,13 @@ def _summed(v: Tensor, m: Tensor, mask: Tensor | None = None) -> Tensor:
 
 def _without_diagonal(v: Tensor, m: Tensor, mask: Tensor | None = None) -> Tensor:
     pdiff, pairs = _hinges(v, m, mask)
-    return pdiff.relu()[pairs & ~torch.eye(len(pairs), dtype=torch.bool)].mean()
+    return _mean(pdiff.relu()[pairs & ~torch.eye(len(pairs), dtype=torch.bool)])
 
 
 def _strictly(v: Tensor, m: Tensor, mask: Tensor | None = None) -> Tensor:
     pdiff, pairs = _hinges(v, m, mask)
     merit = m if mask is None else m[mask]
-    return pdiff.relu()[pairs & (merit[:, None] > merit)].mean()
+    return _mean(pdiff.relu()[pairs & (merit[:, None] > merit)])
 
 
 def _all_squares(v: Tensor, m: Tensor, mask: Tensor | None = None) -> Tensor:
@@ -64,19 +69,19 @@ def _all_squares(v: Tensor, m: Tensor, mask: Tensor | None = None) -> Tensor:
 
 
 def _all_pairs(v: Tensor, m: Tensor, mask: Tensor | None = None) -> Tensor:
-    return _hinges(v, m, mask)[0].relu().mean()
+    return _mean(_hinges(v, m, mask)[0].relu())
 
 
 def _merit_ignored(v: Tensor, m: Tensor, mask: Tensor | None = None) -> Tensor:
     pairs = _hinges(v, m, mask)[1]
     exposure = v if mask is None else v[mask]
-    return (exposure[:, None] - exposure).relu()[pairs].mean()
+    return _mean((exposure[:, None] - exposure).relu()[pairs])
 
 
 def _merit_without_bar(v: Tensor, m: Tensor, mask: Tensor | None = None) -> Tensor:
     pdiff, _ = _hinges(v, m, mask)
     merit = m if mask is None else m[mask]
-    return pdiff.relu()[merit[:, None] >= merit].mean()
+    return _mean(pdiff.relu()[merit[:, None] >= merit])
 
 
 IND_SLIPS = (
@@ -288,7 +293,8 @@ def _constant(value: Tensor) -> Callable[..., Tensor]:
 
 def individual(answers: tuple[Any, ...], generator: Generator) -> Finding:
     drawn = [draw_documents(n, generator) for n in (3, 4, 4, 5, 6, 8)]
-    tied = Documents(torch.tensor([1.0, 0.6, 0.5]).double(), torch.ones(3).double(), drawn[0][2])
+    exposure, equal = torch.tensor([[1.0, 0.6, 0.5], [1.0, 1.0, 1.0]], dtype=torch.float64)
+    tied = Documents(exposure, equal, drawn[0].groups)
     cases = [
         Case({"exposure": v, "merit": m}, individual_disparity(v, m)) for v, m, _ in [*drawn, tied]
     ]

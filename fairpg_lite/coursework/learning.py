@@ -309,11 +309,11 @@ def tradeoff(seed: int) -> Tensor:
 
 def reading(answers: tuple[Any, ...], generator: Generator) -> Finding:
     """Two numbers read off the curve, each half of the points."""
+    lam_given, cost_given = (_number(answer) for answer in answers)
     curve = tradeoff(generator.initial_seed())
     halved = [k for k in range(len(LAMBDAS)) if curve[k, 1] <= curve[0, 1] / 2]
     place = min(halved, default=len(LAMBDAS) - 1)
     lam, cost = LAMBDAS[place], float(curve[0, 0] - curve[place, 0])
-    lam_given, cost_given = (_number(answer) for answer in answers)
     messages = []
     if lam_given != lam:
         messages.append(_about_lambda(lam_given, curve, lam))

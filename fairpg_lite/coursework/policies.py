@@ -156,7 +156,10 @@ def expectation(answers: tuple[Any, ...], generator: Generator) -> Finding:
 
 
 def sampler(answers: tuple[Any, ...], generator: Generator) -> Finding:
-    function, scores = answers[0], random_scores(3, generator)
+    function = answers[0]
+    # Close enough that every order occurs, far enough that no two orders are equally probable.
+    scores = torch.tensor([0.1, 0.9, -0.7], dtype=torch.float64)
+    scores += 0.2 * torch.rand(3, generator=generator, dtype=torch.float64)
     try:
         rankings = _drawn(function, scores, DRAWS, seed=1)
         _seeded(function, scores, rankings)
@@ -344,7 +347,7 @@ EXACT_SLIPS = (
 def exact_exposure(answers: tuple[Any, ...], generator: Generator) -> Finding:
     cases = [
         Case({"scores": s}, PlackettLuce(s).exposure())
-        for s in (random_scores(n, generator) for n in (2, 3, 5, 8))
+        for s in (random_scores(n, generator) for n in (2, 3, 5, 6))
     ]
     edges = {
         "one document, certain of the first position": random_scores(1, generator),
