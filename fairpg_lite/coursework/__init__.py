@@ -28,6 +28,7 @@ from fairpg_lite.data import RankingDataset
 
 __all__ = ["LAMBDAS", "TASKS", "attempt", "begin", "check", "score", "settings", "three_documents"]
 
+WIDTH = 68  # what a page of the book shows without scrolling
 Examine = Callable[[tuple[Any, ...], Generator], Finding]
 
 
@@ -154,7 +155,7 @@ def check(task: str, *answers: Any) -> int:
     if points < asked.points:
         hint = f'To read: chapter {asked.chapter}, "{asked.heading}".'
         for line in [*found.message.splitlines(), hint]:
-            print(textwrap.fill(line, 76, initial_indent="  ", subsequent_indent="  "))
+            print(textwrap.fill(line, WIDTH, initial_indent="  ", subsequent_indent="  "))
     return points
 
 
