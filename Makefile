@@ -56,6 +56,7 @@ bench: setup  ## measure speed and accuracy; prints tables of ratios
 	$(BIN)/python -m benchmarks
 
 run-chapters: setup  ## re-run the chapters whose text changed and store their outputs
+	$(BIN)/python tools/make_coursework.py
 	$(BIN)/python tools/run_chapters.py $(CHAPTERS)
 
 lock:  ## resolve the dependencies anew and rewrite requirements.lock

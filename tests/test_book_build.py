@@ -11,8 +11,13 @@ from pathlib import Path
 import pytest
 import yaml
 
+<<<<<<< HEAD
 from tools.check_chapters import ROOT, files_in
 from tools.check_html import problems, too_large
+=======
+from tools.check_chapters import ROOT, UNPUBLISHED, files_in
+from tools.check_html import problems
+>>>>>>> s2-coursework
 
 CONFIG = yaml.safe_load((ROOT / "_config.yml").read_text())
 TOC = yaml.safe_load((ROOT / "_toc.yml").read_text())
@@ -223,7 +228,7 @@ def test_macros_are_defined_once_and_documented():
 def test_every_page_in_the_contents_exists_and_the_reverse():
     listed = files_in(TOC)
     here = {p.relative_to(ROOT).with_suffix("").as_posix() for p in PAGES}
-    assert listed == here
+    assert listed == here - UNPUBLISHED
 
 
 def test_the_template_keeps_the_rules_it_teaches(tmp_path):
