@@ -128,6 +128,20 @@ def _about(cells: list[dict[str, Any]], command: str, data: str) -> dict[str, st
     }
 
 
+def provenance_line(cells: Cells, command: str) -> str:
+    """One line below a figure: command, seeds, version and commit of the cells it shows.
+
+    Chapters 9 to 13 write it into their figures, so that a copied picture still says it.
+
+    >>> cell = {"seed": 0, "status": "done", "commit": "8e38bcc", "versions": {"fairpg_lite": "1"}}
+    >>> provenance_line([cell, cell | {"seed": 1}], "fairpg-lite reproduce synthetic")
+    'fairpg-lite reproduce synthetic; seeds 0 to 1; fairpg_lite 1; commit 8e38bcc'
+    """
+    about = _about([dict(cell) for cell in cells], command, "")
+    version = about["versions"] if ";" in about["versions"] else about["versions"].split(", ")[0]
+    return f"{command}; seeds {about['seeds']}; {version}; commit {about['commit']}"
+
+
 def _as_csv(rows: list[Row], about: Mapping[str, str]) -> str:
     """Comma-separated, after comment lines that begin with #."""
     text = io.StringIO()
