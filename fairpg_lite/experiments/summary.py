@@ -128,6 +128,7 @@ def about(cells: list[dict[str, Any]], command: str, data: str) -> dict[str, str
     }
 
 
+<<<<<<< HEAD
 def provenance_line(cells: list[dict[str, Any]], command: str, data: str) -> str:
     """One line for below a figure: data, seeds, command and commit."""
     head = about(cells, command, data)
@@ -135,6 +136,20 @@ def provenance_line(cells: list[dict[str, Any]], command: str, data: str) -> str
         f"Data: {head['data']} Seeds: {head['seeds']}. Made by: {head['command']}, "
         f"commit {head['commit']}."
     )
+=======
+def provenance_line(cells: Cells, command: str) -> str:
+    """One line below a figure: command, seeds, version and commit of the cells it shows.
+
+    Chapters 9 to 13 write it into their figures, so that a copied picture still says it.
+
+    >>> cell = {"seed": 0, "status": "done", "commit": "8e38bcc", "versions": {"fairpg_lite": "1"}}
+    >>> provenance_line([cell, cell | {"seed": 1}], "fairpg-lite reproduce synthetic")
+    'fairpg-lite reproduce synthetic; seeds 0 to 1; fairpg_lite 1; commit 8e38bcc'
+    """
+    about = _about([dict(cell) for cell in cells], command, "")
+    version = about["versions"] if ";" in about["versions"] else about["versions"].split(", ")[0]
+    return f"{command}; seeds {about['seeds']}; {version}; commit {about['commit']}"
+>>>>>>> s2-ch09
 
 
 def _as_csv(rows: list[Row], about: Mapping[str, str]) -> str:
