@@ -11,13 +11,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-<<<<<<< HEAD
-from tools.check_chapters import ROOT, files_in
-from tools.check_html import problems, too_large
-=======
 from tools.check_chapters import ROOT, UNPUBLISHED, files_in
-from tools.check_html import problems
->>>>>>> s2-coursework
+from tools.check_html import problems, too_large
 
 CONFIG = yaml.safe_load((ROOT / "_config.yml").read_text())
 TOC = yaml.safe_load((ROOT / "_toc.yml").read_text())

@@ -160,7 +160,7 @@ def _report(
         text += f"{module.table_text(module.table(done))}\nMade by: {command}\n"
         written.append(write_text(out / "table.md", text))
     if not failed:
-        caption = provenance_line(done, command, data)
+        caption = f"Data: {data} Made by: {provenance_line(done, command)}"
         written += write_figure(module.figure(done), out, caption=caption)
     say_more(args, f"data: {data}")
     for path in written:

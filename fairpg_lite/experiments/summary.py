@@ -128,15 +128,6 @@ def about(cells: list[dict[str, Any]], command: str, data: str) -> dict[str, str
     }
 
 
-<<<<<<< HEAD
-def provenance_line(cells: list[dict[str, Any]], command: str, data: str) -> str:
-    """One line for below a figure: data, seeds, command and commit."""
-    head = about(cells, command, data)
-    return (
-        f"Data: {head['data']} Seeds: {head['seeds']}. Made by: {head['command']}, "
-        f"commit {head['commit']}."
-    )
-=======
 def provenance_line(cells: Cells, command: str) -> str:
     """One line below a figure: command, seeds, version and commit of the cells it shows.
 
@@ -146,10 +137,9 @@ def provenance_line(cells: Cells, command: str) -> str:
     >>> provenance_line([cell, cell | {"seed": 1}], "fairpg-lite reproduce synthetic")
     'fairpg-lite reproduce synthetic; seeds 0 to 1; fairpg_lite 1; commit 8e38bcc'
     """
-    about = _about([dict(cell) for cell in cells], command, "")
-    version = about["versions"] if ";" in about["versions"] else about["versions"].split(", ")[0]
-    return f"{command}; seeds {about['seeds']}; {version}; commit {about['commit']}"
->>>>>>> s2-ch09
+    head = about([dict(cell) for cell in cells], command, "")
+    version = head["versions"] if ";" in head["versions"] else head["versions"].split(", ")[0]
+    return f"{command}; seeds {head['seeds']}; {version}; commit {head['commit']}"
 
 
 def _as_csv(rows: list[Row], about: Mapping[str, str]) -> str:
