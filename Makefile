@@ -11,7 +11,7 @@ TESTS  ?= tests fairpg_lite book
 PYTEST_ARGS ?= -n 2 --dist loadfile
 
 .DEFAULT_GOAL := help
-.PHONY: help setup book test lint format bench run-chapters lock clean
+.PHONY: help setup book pdf slides test lint format bench run-chapters lock clean
 
 help:  ## list these commands
 	@echo "fairpg-lite: fairness of exposure in learning to rank"
@@ -33,6 +33,12 @@ book: setup  ## build the book and print the page to open
 	$(BIN)/jupyter-book build . -W -n --keep-going
 	@echo "Open this page: $(CURDIR)/_build/html/index.html"
 
+pdf: book  ## print the whole book to _build/fairpg-lite.pdf (needs Chromium)
+	$(BIN)/python -m tools.make_pdf
+
+slides: book  ## make slides of two chapters in _build/slides
+	$(BIN)/python -m tools.make_slides
+
 lint: setup  ## check style, types and spelling
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -50,6 +56,7 @@ bench: setup  ## measure speed and accuracy; prints tables of ratios
 	$(BIN)/python -m benchmarks
 
 run-chapters: setup  ## re-run the chapters whose text changed and store their outputs
+	$(BIN)/python tools/make_coursework.py
 	$(BIN)/python tools/run_chapters.py $(CHAPTERS)
 
 lock:  ## resolve the dependencies anew and rewrite requirements.lock

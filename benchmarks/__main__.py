@@ -11,6 +11,7 @@ NAMES = [
     "memory",
     "sample_or_exact",
     "sweep",
+    "catalogue",
     "letor",
     "lp",
 ]

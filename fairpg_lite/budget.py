@@ -64,7 +64,7 @@ def fit_to_budget(
     reported with the least disparity found, not looped on. ``config.lam`` is ignored. Ctrl-C ends
     the search with KeyboardInterrupt.
 
-    Chapter 14, section 2.1 of the paper.
+    Chapters 2 and 14, eq-02-constrained; section 2.1 of the paper.
     """
     config = config or TrainConfig(method="exact")
     if delta < 0:

@@ -27,7 +27,7 @@ MERITS: dict[str, Merit] = {
 def merit_of(relevance: Tensor, merit: str | Merit = "identity") -> Tensor:
     """Merit ``(…, n)`` of documents with this relevance: "identity", "square", "sqrt" or your own.
 
-    Chapter 5.
+    Chapter 5; section 2.2 of the paper.
 
     >>> merit_of(torch.tensor([0.0, 4.0]), "sqrt")
     tensor([0., 2.])
@@ -59,7 +59,7 @@ def individual_disparity(exposure: Tensor, merit: Tensor, mask: Tensor | None = 
     :math:`H = \{(i,j): M_i \ge M_j > 0\}`, pairs (i, i) counted. Documents without merit take no
     part; a query with none of merit has disparity 0. ``exposure`` and ``merit`` are ``(…, n)``.
 
-    Chapter 5, equation (3) of the paper.
+    Chapter 5, eq-05-dind; equation (3) of the paper.
 
     >>> individual_disparity(torch.tensor([1.0, 0.5]), torch.tensor([1.0, 1.0]))
     tensor(0.1250)
@@ -141,7 +141,7 @@ def group_disparity(
     With ``two_sided`` it counts whichever group is ahead: the absolute difference of the ratios.
     D_group is 0 both for equal ratios and where the group of lower merit is far ahead; this is not.
 
-    Chapter 5, equation (4) of the paper.
+    Chapter 5, eq-05-dgroup; equation (4) of the paper.
 
     >>> v, m = torch.tensor([1.0, 0.6, 0.5]), torch.tensor([1.0, 1.0, 1.0])
     >>> group_disparity(v, m, torch.tensor([0, 0, 1]))

@@ -32,7 +32,7 @@ class Evaluation:
     no answer carry NaN if that was asked for, and the means leave them out. ``group_gap`` is
     D_group without its direction (`group_disparity` with ``two_sided``).
 
-    Chapters 9 to 13.
+    Chapters 7 to 13.
     """
 
     ndcg: float
@@ -84,7 +84,7 @@ def evaluate(
     (of a matrix: NaN, since a matrix does not fix it). ``max_grade`` defaults to the larger of 1
     and the highest relevance in the dataset, rounded up.
 
-    Chapters 9 to 13.
+    Chapters 7 to 13.
     """
     if max_grade is None:
         max_grade = max(1.0, float(dataset.relevance.max().ceil()))

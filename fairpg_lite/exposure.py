@@ -31,7 +31,7 @@ def position_bias(
     ``"log2"`` is 1/log2(1+j), the paper's choice and DCG's discount; ``"reciprocal"`` is 1/j;
     ``"geometric"`` is decay**(j-1). With ``k`` nobody looks beyond position k.
 
-    Chapter 4, section 2.2 of the paper.
+    Chapters 1 and 4, eq-01-position-bias; section 2.2 of the paper.
 
     >>> position_bias(3)
     tensor([1.0000, 0.6309, 0.5000])
@@ -83,7 +83,7 @@ def ranking_exposure(rankings: Tensor, position_bias: Tensor, mask: Tensor | Non
 
     Padding (``mask`` False) gets zero.
 
-    Chapter 4, equation (2) of the paper.
+    Chapter 4, eq-04-paid.
 
     >>> ranking_exposure(torch.tensor([2, 0, 1]), torch.tensor([1.0, 0.6, 0.5]))
     tensor([0.6000, 0.5000, 1.0000])

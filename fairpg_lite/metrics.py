@@ -21,17 +21,26 @@ Gain = Callable[[Tensor], Tensor]
 
 
 def exponential_gain(relevance: Tensor) -> Tensor:
-    """u = 2**rel - 1, the paper's utility of a document. Chapter 2."""
+    """u = 2**rel - 1, the paper's utility of a document.
+
+    Chapter 2, eq-02-gain; section 2.1 of the paper.
+    """
     return torch.exp2(relevance) - 1.0
 
 
 def linear_gain(relevance: Tensor) -> Tensor:
-    """u = rel. Chapter 2."""
+    """u = rel.
+
+    Chapter 2.
+    """
     return relevance
 
 
 def binary_gain(relevance: Tensor) -> Tensor:
-    """u = 1 for any relevance above zero, else 0. Chapter 2."""
+    """u = 1 for any relevance above zero, else 0.
+
+    Chapter 2.
+    """
     return (relevance > 0).to(relevance.dtype)
 
 
@@ -81,7 +90,7 @@ def dcg(
 ) -> Tensor:
     """Discounted cumulative gain ``(S, …)``: sum over positions of gain times position bias.
 
-    Chapter 2, section 2.1 of the paper.
+    Chapter 2, eq-02-dcg; section 2.1 of the paper.
 
     >>> dcg(torch.tensor([0, 1, 2]), torch.tensor([1.0, 0.0, 1.0]))
     tensor(1.5000)
@@ -100,7 +109,7 @@ def ideal_dcg(
 ) -> Tensor:
     """The largest DCG ``(…)`` that any ranking reaches: best gains at the best positions.
 
-    Chapter 2.
+    Chapter 2, eq-02-ndcg.
     """
     worth = _worth("ideal_dcg", relevance, gain, mask)
     n = worth.shape[-1]
@@ -128,7 +137,7 @@ def ndcg(
 ) -> Tensor:
     """DCG over the best DCG ``(S, …)``. Nothing relevant: every ranking is best, so 1 by default.
 
-    Chapter 2, section 2.1 of the paper.
+    Chapter 2, eq-02-ndcg; section 2.1 of the paper.
 
     >>> round(ndcg(torch.tensor([1, 0]), torch.tensor([1.0, 0.0])).item(), 4)
     0.6309
@@ -149,7 +158,7 @@ def expected_dcg(
 
     The discount is the position bias that the exposure was made with.
 
-    Chapter 2.
+    Chapter 2, eq-02-linear.
     """
     worth = _worth("expected_dcg", relevance, gain, mask)
     _check.same_shape("expected_dcg", "exposure", exposure, "relevance", relevance.shape)
@@ -169,7 +178,7 @@ def expected_ndcg(
 
     For NDCG@k pass ``position_bias(n, k=k)`` here and to ``PlackettLuce.exposure``.
 
-    Chapter 2.
+    Chapter 2, eq-02-linear.
 
     >>> expected_ndcg(torch.tensor([1.0, 0.6309]), torch.tensor([1.0, 0.0]))
     tensor(1.)
@@ -216,7 +225,7 @@ def err(
     ``max_grade`` is the scale's top grade, 4 on Yahoo and MSLR.
     Nothing relevant: nobody is satisfied, 0 by default.
 
-    Chapter 6.
+    Chapters 2 and 6, eq-02-err.
 
     >>> err(torch.tensor([0, 1]), torch.tensor([1.0, 1.0]), max_grade=1)
     tensor(0.6250)
@@ -248,7 +257,7 @@ def average_rank(
 
     Positions beyond ``k`` count as k + 1.
 
-    Chapter 6.
+    Chapters 2 and 6, eq-02-average-rank.
 
     >>> average_rank(torch.tensor([2, 0, 1]), torch.tensor([1.0, 0.0, 1.0]))
     tensor(1.5000)

@@ -28,7 +28,7 @@ class PlackettLuce:
     ``mask (…, n)`` is True for a real document. Padding ranks last and changes nothing else.
     ``validate_args=False`` skips the checks of scores and rankings, for inner loops.
 
-    Chapter 3, equation (5) of the paper.
+    Chapter 3, eq-03-pl; equation (5) of the paper.
 
     >>> policy = PlackettLuce(torch.tensor([2.0, 1.0, 0.0]))
     >>> policy.mode
@@ -49,12 +49,18 @@ class PlackettLuce:
 
     @property
     def batch_shape(self) -> torch.Size:
-        """Shape of the leading axes: the queries."""
+        """Shape of the leading axes: the queries.
+
+        Chapter 3.
+        """
         return self.scores.shape[:-1]
 
     @property
     def event_shape(self) -> torch.Size:
-        """``(n,)``: one outcome is a ranking of n documents."""
+        """``(n,)``: one outcome is a ranking of n documents.
+
+        Chapter 3.
+        """
         return self.scores.shape[-1:]
 
     def __repr__(self) -> str:
@@ -67,11 +73,13 @@ class PlackettLuce:
     def sample(
         self, sample_shape: tuple[int, ...] = (), generator: torch.Generator | None = None
     ) -> Tensor:
-        """Rankings ``(*sample_shape, …, n)``: the document at each position (chapter 3).
+        """Rankings ``(*sample_shape, …, n)``: the document at each position.
 
         Scores plus Gumbel noise -log(-log U), sorted: the same distribution as drawing from the
         top, document by document, in one sort and without a probability that could underflow. The
         keys are float64 so that noise added to a score of 1e4 keeps its digits.
+
+        Chapter 3, eq-03-gumbel.
         """
         keys = torch.empty(
             (*sample_shape, *self.scores.shape), dtype=torch.float64, device=self.scores.device
@@ -83,17 +91,26 @@ class PlackettLuce:
 
     @property
     def mode(self) -> Tensor:
-        """The most probable ranking ``(…, n)``: documents by score, ties by index."""
+        """The most probable ranking ``(…, n)``: documents by score, ties by index.
+
+        Chapter 3.
+        """
         return self._masked(-math.inf).argsort(dim=-1, descending=True, stable=True)
 
     def log_prob(self, rankings: Tensor) -> Tensor:
-        """Log-probability ``(…)`` of rankings ``(…, n)``, extra sample axes first."""
+        """Log-probability ``(…)`` of rankings ``(…, n)``, extra sample axes first.
+
+        Chapter 3, eq-03-log; its gradient is eq-03-gradient.
+        """
         if self.validate_args:
             _check.permutations("log_prob", rankings, self.scores.shape[-1], self.mask)
         return LogProb.apply(self.scores, rankings, self.mask)
 
     def entropy(self) -> Tensor:
-        """Entropy ``(…)`` of Softmax(scores), the paper's regulariser; not that of the ranking."""
+        """Entropy ``(…)`` of Softmax(scores), the paper's regulariser; not that of the ranking.
+
+        Chapters 3 and 6, eq-06-entropy.
+        """
         log_p = self._masked(-math.inf).log_softmax(-1)
         if self.mask is not None:
             # Before the product: its gradient would be 0 * inf at padding.
@@ -103,10 +120,12 @@ class PlackettLuce:
     def expect(self, values: Tensor, rankings: Tensor, baseline: str | None = "mean") -> Tensor:
         r"""Mean of ``values (S, …)`` or ``(S, …, n)`` over sampled ``rankings (S, …, n)``.
 
-        Going backward it is the score-function estimator (chapter 6),
+        Going backward it is the score-function estimator,
         :math:`\frac1S \sum_s (\mathrm{value}_s - b)\, \nabla \log \pi(r_s)`, with b the mean of the
         values (``"mean"``, the paper; shrinks the gradient by (S-1)/S), the mean of the *other*
         values (``"loo"``, unbiased) or zero (None, unbiased and noisy).
+
+        Chapter 6, eq-06-baseline; equation (6) of the paper.
         """
         if self.validate_args:
             _check.permutations("expect", rankings, self.scores.shape[-1], self.mask)
@@ -133,9 +152,11 @@ class PlackettLuce:
         return ScoreFunction.apply(self.scores, mean, advantage, rankings, self.mask)
 
     def position_probs(self, tolerance: float = TOLERANCE) -> Tensor:
-        """Exact probabilities ``(…, n, n)``: row = document, column = position (chapter 4).
+        """Exact probabilities ``(…, n, n)``: row = document, column = position.
 
         Padding has rows of zeros, and so have the positions behind the last real document.
+
+        Chapter 4, eq-04-fourier.
         """
         probs = exact_position_probs(self.scores, self.mask, tolerance)
         if self.mask is None:
@@ -155,12 +176,14 @@ class PlackettLuce:
         baseline: str | None = "mean",
         tolerance: float = TOLERANCE,
     ) -> Tensor:
-        """Expected position bias ``(…, n)`` of each document, with a gradient (chapter 4).
+        """Expected position bias ``(…, n)`` of each document, with a gradient.
 
         ``method="exact"`` integrates the race, to about ``tolerance``. ``method="sample"`` averages
         over ``samples`` rankings (or the given ``rankings``) and differentiates as ``expect`` does:
         put through any function of exposure, that is the paper's estimator. The default bias is
         1/log2(1+j).
+
+        Chapter 4, eq-04-exposure; equation (2) of the paper.
         """
         n = self.scores.shape[-1]
         if position_bias is not None:

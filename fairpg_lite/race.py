@@ -4,8 +4,8 @@ Document i arrives at time :math:`T_i \sim \mathrm{Exp}(w_i)`, :math:`w_i = e^{s
 of arrival is a Plackett-Luce ranking. At time t the others have arrived independently, each with
 probability :math:`1 - e^{-w_j t}`, so the number ahead of i is a sum of independent coins and
 
-.. math:: G_i(z) = E[z^{\mathrm{rank}(i) - 1}]
-          = \int_0^\infty w_i e^{-w_i t} \prod_{j \ne i} \bigl(z + (1 - z) e^{-w_j t}\bigr) dt .
+.. math:: G_i(z) &= E[z^{\mathrm{rank}(i) - 1}] \\
+          &= \int_0^\infty w_i e^{-w_i t} \prod_{j \ne i} \bigl(z + (1 - z) e^{-w_j t}\bigr) dt .
 
 Everything exact in this package is a weighted sum of :math:`G_i(z_m)` over a few nodes z_m.
 """

@@ -7,9 +7,11 @@ from torch import Tensor, nn
 
 
 class LinearScorer(nn.Module):
-    """One weight per feature, started uniformly within ``init`` of zero (paper: 0.001; chapter 9).
+    """One weight per feature, started uniformly within ``init`` of zero (paper: 0.001).
 
     There is no bias term by default: a Plackett-Luce policy ignores a shift of all scores.
+
+    Chapters 6, 7 and 9.
     """
 
     def __init__(
@@ -32,7 +34,10 @@ class LinearScorer(nn.Module):
 
 
 class MLPScorer(nn.Module):
-    """One hidden ReLU layer (the paper: 32 units, all weights in ±1/sqrt(32); chapter 10)."""
+    """One hidden ReLU layer (the paper: 32 units, all weights in ±1/sqrt(32)).
+
+    Chapter 10.
+    """
 
     def __init__(
         self,

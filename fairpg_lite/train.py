@@ -41,7 +41,7 @@ def fit(
     epochs, and an existing file is continued, to the same result bit by bit. Ctrl-C ends the
     training with what it has, and ``history.stopped`` says so.
 
-    Chapter 7, Algorithm 1 of the paper.
+    Chapter 7, eq-07-chain; Algorithm 1 of the paper.
     """
     run = _Run(scorer, dataset, config or TrainConfig(), valid)
     path = None if checkpoint is None else Path(checkpoint)

@@ -18,6 +18,17 @@ def test_chapter_keeps_the_rules(text):
     assert problems(text) == []
 
 
+@pytest.mark.parametrize(
+    "text", [path for path in CHAPTERS if path.name < "09"], ids=lambda path: path.stem
+)
+def test_a_chapter_says_what_was_learned(text):
+    """Three to five lines, each of which begins with something to do."""
+    after = text.read_text().split("\n## What you should now be able to do\n")[1]
+    lines = re.findall(r"^- (\w+) ", after.split("\n## ")[0], re.M)
+    assert 3 <= len(lines) <= 5
+    assert all(first[0].isupper() and not first.endswith(("ing", "s")) for first in lines)
+
+
 def test_every_notebook_has_its_text():
     notebooks = {p.with_suffix("") for p in (ROOT / "book").rglob("*.ipynb")}
     unpaired = {p for p in notebooks if ".ipynb_checkpoints" not in p.parts}

@@ -99,7 +99,8 @@ class Breaks:
 
 def test_failed_cells_are_listed_and_the_exit_code_says_so(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(synthetic, "plan", lambda **_: grid(Breaks(), [0.0, 1.0], range(2)))
-    assert main(["reproduce", "synthetic", "--out", str(tmp_path)]) == 1
+    (tmp_path / "figure.png").write_text("of an earlier run")
+    assert main(["reproduce", "synthetic", "--out", str(tmp_path), "-q"]) == 1
     said = capsys.readouterr().err
     assert "2 of 4 cells failed" in said
     assert "breaks, lambda 1, seed 1: RuntimeError: as planned" in said

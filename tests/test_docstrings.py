@@ -1,39 +1,132 @@
-"""Whoever looks a public name up in the code finds the chapter that derives it."""
+"""Whoever looks a public name up finds the chapter and the equation, and the other way round.
 
+Each docstring has one line of the form `Chapter 5, eq-05-dind; equation (3) of the paper.`: the
+chapters, then the labels of the equations that define the thing, then what else there is to say.
+"""
+
+import inspect
 import re
+from functools import cache
+from pathlib import Path
 
+import jupytext
 import pytest
 
 import fairpg_lite
+import fairpg_lite.baselines
+import fairpg_lite.data
+from fairpg_lite import PlackettLuce
 
+BOOK = Path(__file__).resolve().parent.parent / "book"
 CHAPTERS = range(1, 16)
-PUBLIC = [name for name in fairpg_lite.__all__ if callable(getattr(fairpg_lite, name))]
-# "chapter 5", "Chapters 9 to 13", "chapters 10 and 11", "chapters 2, 6 and 7"
-MENTION = re.compile(r"\bchapters?\s+(\d+(?:\s*(?:,|and|to)\s*\d+)*)", re.I)
+MODULES = (fairpg_lite, fairpg_lite.data, fairpg_lite.baselines)
+NUMBERS = r"\d+(?:(?:, | and | to )\d+)*"
+LABEL = r"eq-\d\d-[a-z]+(?:-[a-z]+)*"
+FORM = re.compile(rf"^Chapters? ({NUMBERS})((?:, {LABEL})*)(; .+)?\.$")
+MENTION = re.compile(rf"\bchapters?\s+({NUMBERS})", re.I)
+
+
+def described():
+    """Every public class and function, and what a policy can do, by name."""
+    exported = {name: getattr(module, name) for module in MODULES for name in module.__all__}
+    own = {f"PlackettLuce.{name}": x for name, x in vars(PlackettLuce).items() if name[0] != "_"}
+    # A number or a table has its type's docstring, not one of its own.
+    return {
+        name: x for name, x in {**exported, **own}.items() if callable(x) or isinstance(x, property)
+    }
+
+
+def numbers(text):
+    return [int(number) for number in re.findall(r"\d+", text)]
 
 
 def chapters_named(docstring):
     """The numbers of all chapters that a docstring names; the ends of a range stand for it."""
-    mentions = MENTION.findall(docstring or "")
-    return [int(number) for mention in mentions for number in re.findall(r"\d+", mention)]
+    return [n for mention in MENTION.findall(docstring or "") for n in numbers(mention)]
 
 
-def problem(docstring):
-    named = chapters_named(docstring)
-    if not named:
-        return "names no chapter"
-    wrong = [number for number in named if number not in CHAPTERS]
-    return f"names chapter {wrong[0]}, and there are {CHAPTERS[-1]}" if wrong else None
+def page(number, book=BOOK):
+    """The text of a chapter, or None while it is to come."""
+    found = sorted(book.glob(f"{number:02}_*.md"))
+    return found[0].read_text(encoding="utf-8") if found else None
+
+
+def to_come():
+    """What the paper map says about chapters without a page (tests/test_paper_map.py checks it)."""
+    rows = re.findall(r"^\| (\d+) \| – \| to come \|$", (BOOK / "paper_map.md").read_text(), re.M)
+    return {int(number) for number in rows}
+
+
+def problem(docstring, book=BOOK):
+    """What is wrong with the line that leads to the book, or None."""
+    lines = (inspect.cleandoc(docstring or "")).splitlines()
+    forms = [match for match in map(FORM.match, lines) if match]
+    if len(forms) != 1:
+        return f"has {len(forms)} lines of the form 'Chapter 5, eq-05-dind; ...', wants one"
+    for number in chapters_named(docstring):
+        if number not in CHAPTERS:
+            return f"names chapter {number}, and there are {CHAPTERS[-1]}"
+        if page(number, book) is None and number not in to_come():
+            return f"names chapter {number}, which has no page"
+    for label in re.findall(LABEL, docstring):
+        number = int(label[3:5])
+        if number not in numbers(forms[0][1]):
+            return f"names {label} and not chapter {number}"
+        if f"$$ ({label})\n" not in (page(number, book) or ""):
+            return f"names {label}, which chapter {number} does not have"
+    return None
+
+
+@cache
+def code_of(text):
+    cells = jupytext.reads(text, "md:myst").cells
+    return "\n".join(cell.source for cell in cells if cell.cell_type == "code")
+
+
+def shown(text, name):
+    """Whether the code of a chapter uses this name of the module."""
+    short = name.split(".")[-1]
+    # A function comes as fpg.name or by import; a method or property behind a dot.
+    pattern = rf"\.{short}\b" if "." in name else rf"\b(?:fpg\.|import [\w, ]*){short}\b"
+    return re.search(pattern, code_of(text)) is not None
+
+
+def links_to(text, name):
+    return re.search(rf"\{{py:\w+\}}`[^`]*\b{re.escape(name)}[`>]", text) is not None
+
+
+PUBLIC = described()
 
 
 def test_only_data_is_exempt():
     """A constant has no docstring of its own."""
-    assert set(fairpg_lite.__all__) - set(PUBLIC) == {"MERITS", "__version__"}
+    listed = {name for module in MODULES for name in module.__all__}
+    assert listed - set(PUBLIC) == {"MERITS", "__version__"}
+    assert {"PlackettLuce.sample", "PlackettLuce.mode", "PlackettLuce.exposure"} <= set(PUBLIC)
 
 
 @pytest.mark.parametrize("name", PUBLIC)
-def test_the_docstring_names_its_chapter(name):
-    assert problem(getattr(fairpg_lite, name).__doc__) is None
+def test_the_docstring_leads_to_its_chapter_and_equation(name):
+    assert problem(PUBLIC[name].__doc__) is None
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_a_chapter_that_shows_its_function_links_to_it(name):
+    """The chapters that the docstring names, as far as they show the thing in their code."""
+    silent = []
+    for number in chapters_named(PUBLIC[name].__doc__):
+        text = page(number)
+        if text and shown(text, name) and not links_to(text, name):
+            silent.append(number)
+    assert not silent, f"chapters {silent} use {name} and do not link to it: {{py:func}}`...`"
+
+
+def test_most_of_what_is_defined_by_an_equation_says_so():
+    """The labels are not decoration: the heart of the module has them."""
+    heart = ["dcg", "ndcg", "err", "expected_ndcg", "individual_disparity", "group_disparity"]
+    heart += ["position_bias", "ranking_exposure", "fit", "PlackettLuce"]
+    heart += [f"PlackettLuce.{x}" for x in ("sample", "log_prob", "entropy", "expect", "exposure")]
+    assert not [name for name in heart if not re.search(LABEL, PUBLIC[name].__doc__)]
 
 
 @pytest.mark.parametrize(
@@ -51,7 +144,40 @@ def test_how_chapters_are_read(docstring, named):
 
 
 @pytest.mark.parametrize(
-    "docstring", [None, "A gain.", "Chapter 16.", "Chapters 9 to 31.", "Chapter 0."]
+    ("docstring", "complaint"),
+    [
+        (None, "has 0 lines"),
+        ("A gain.", "has 0 lines"),
+        ("A gain. Chapter 2.", "has 0 lines"),
+        ("A gain.\n\n    Chapter 2.\n\n    Chapter 3.", "has 2 lines"),
+        ("A gain.\n\n    Chapter 16.", "chapter 16"),
+        ("A gain.\n\n    Chapters 9 to 31.", "chapter 31"),
+        ("A gain.\n\n    Chapter 0.", "chapter 0"),
+        ("A gain.\n\n    Chapter 4.", "no page"),
+        ("A gain.\n\n    Chapter 1, eq-01-other.", "does not have"),
+        ("A gain.\n\n    Chapter 1, eq-02-there.", "not chapter 2"),
+        ("A gain.\n\n    Chapter 1, eq-01-there.", None),
+        ("A gain.\n\n    Chapters 1 and 2, eq-01-there, eq-02-there; and so on.", None),
+    ],
 )
-def test_a_wrong_docstring_is_caught(docstring):
-    assert problem(docstring)
+def test_a_wrong_docstring_is_caught(docstring, complaint, tmp_path):
+    """Beside a book of two chapters and the real map."""
+    for number in (1, 2):
+        (tmp_path / f"0{number}_name.md").write_text(f"$$\nx\n$$ (eq-0{number}-there)\n")
+    found = problem(docstring, tmp_path)
+    assert (found is None) if complaint is None else (complaint in found)
+
+
+@pytest.mark.parametrize(
+    ("text", "is_shown", "is_linked"),
+    [
+        ("```{code-cell} ipython3\nfpg.dcg(r, rel)\n```\n", True, False),
+        ("See {py:func}`~fairpg_lite.metrics.dcg`.\n", False, True),
+        ("```{code-cell} ipython3\nfpg.ideal_dcg(rel)\n```\n", False, False),
+        ("See {py:func}`~fairpg_lite.metrics.ideal_dcg`, and fpg.dcg too.\n", False, False),
+    ],
+)
+def test_how_use_and_links_are_told(text, is_shown, is_linked):
+    head = "---\njupytext:\n  text_representation:\n    format_name: myst\n---\n\n"
+    assert shown(head + text, "dcg") == is_shown
+    assert links_to(text, "dcg") == is_linked

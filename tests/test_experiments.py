@@ -16,7 +16,12 @@ from fairpg_lite.experiments import REPRODUCTIONS, german, methods, plots, repro
 from fairpg_lite.experiments.methods import Deltr, FairPGRank, PostProcessing, Uniform
 from fairpg_lite.experiments.names import method_key, problem_key, reading, variant
 from fairpg_lite.experiments.problems import GermanData, SyntheticData
-from fairpg_lite.experiments.summary import summarise, write_figure, write_summary
+from fairpg_lite.experiments.summary import (
+    provenance_line,
+    summarise,
+    write_figure,
+    write_summary,
+)
 
 SMALL = SyntheticData(n_queries=8)
 GERMAN = GermanData(n_train=12, n_test=6)
@@ -93,6 +98,19 @@ def test_summary_files_hold_the_numbers_and_say_where_they_come_from(tmp_path):
     assert "NDCG, sorted" not in text
 
 
+def test_the_line_below_a_figure_hides_no_mixture():
+    """Cells of two commits or two versions, or with a seed missing, must not look like one run."""
+    cells = random_cells(3)
+    line = provenance_line(cells, "the call")
+    assert line == "the call; seeds 0 to 2; python 3.11; commit abc"
+    other = cells[0] | {"commit": "def", "versions": {"python": "3.12"}}
+    line = provenance_line([*cells[1:], other], "the call")
+    for word in ("abc", "def", "3.11", "3.12"):
+        assert word in line
+    gap = provenance_line([c for c in cells if c["seed"] != 1], "the call")
+    assert "seeds 0, 2;" in gap
+
+
 # Methods
 
 
@@ -128,6 +146,24 @@ def test_the_stored_model_has_the_stored_figures(experiment):
                 stored = result[prefix + kind + name]
                 assert stored == pytest.approx(getattr(found, name), abs=1e-12)
     json.dumps(result, allow_nan=False)
+
+
+@pytest.mark.parametrize(
+    "experiment",
+    [FairPGRank(SMALL, epochs=1), PostProcessing(SMALL), Deltr(SMALL)],
+    ids=lambda e: e.name,
+)
+def test_torchs_default_number_format_changes_nothing(experiment):
+    """A chapter works in float64, the command line in float32: the same cell all the same."""
+    before = torch.get_default_dtype()
+    found = []
+    for dtype in (torch.float32, torch.float64):
+        torch.set_default_dtype(dtype)
+        try:
+            found.append(experiment(3.0, 1))
+        finally:
+            torch.set_default_dtype(before)
+    assert found[0] == found[1]
 
 
 def test_training_is_the_papers(monkeypatch):

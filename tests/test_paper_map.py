@@ -69,12 +69,13 @@ def item_problems(row):
         file, _, test = name.partition("::")
         if test not in defined_tests(file):
             yield f"{item}: there is no test {name}"
-    if not chapter.isdecimal() or int(chapter) not in CHAPTERS:
-        yield f"{item}: {chapter!r} is no chapter"
+    number = re.fullmatch(r"\{chapter\}`(\d+)`", chapter)
+    if not number or int(number[1]) not in CHAPTERS:
+        yield f"{item}: {chapter!r} is no chapter; write {{chapter}}`7`"
 
 
 def chapter_problems(rows, book):
-    """A chapter is there, or is marked as to come; a mark that is out of date is wrong too."""
+    """A chapter is there and linked, or is marked as to come; a wrong mark is wrong too."""
     if [row[0] for row in rows] != [str(k) for k in CHAPTERS]:
         yield "the chapters are not 1 to 15, each once and in order"
     for number, file, state in rows:
@@ -83,8 +84,8 @@ def chapter_problems(rows, book):
             yield f"chapter {number} is {state!r}; leave the state empty or write 'to come'"
         elif state == "to come" and there:
             yield f"chapter {number} has come: name its file, {there[0]}, and drop 'to come'"
-        elif not state and names(file) != there:
-            yield f"chapter {number} is {file}, but book/ has {there}"
+        elif not state and [file] != [f"{{doc}}`{name}`" for name in there]:
+            yield f"chapter {number} is {file}, but book/ has {there}; link it: {{doc}}`...`"
 
 
 def problems(page, book=ROOT / "book"):
@@ -113,7 +114,8 @@ def test_the_map_is_complete_and_leads_somewhere():
         ("::test_fit_is_algorithm_one", "::test_fit_is_algorithm_two", "there is no test"),
         ("`test_policy.py::", "`test_politics.py::", "there is no test"),
         ("`test_policy.py::test_entropy_of_the_softmax`", "none", "no function or no test"),
-        ("Fair-PG-Rank | 7 |", "Fair-PG-Rank | 17 |", "'17' is no chapter"),
+        ("Fair-PG-Rank | {chapter}`7` |", "Fair-PG-Rank | {chapter}`17` |", "is no chapter"),
+        ("Fair-PG-Rank | {chapter}`7` |", "Fair-PG-Rank | 7 |", "'7' is no chapter"),
     ],
 )
 def test_a_wrong_item_is_caught(right, wrong, complaint):
@@ -125,17 +127,21 @@ def test_a_wrong_item_is_caught(right, wrong, complaint):
 @pytest.mark.parametrize(
     ("number", "row", "complaint"),
     [
-        (1, ["1", "`01_ten_people`", ""], "chapter 1 is `01_ten_people`"),
-        (1, ["1", "`01_ten_candidates`", "to come"], "chapter 1 has come"),
-        (1, ["1", "`01_ten_candidates`", "soon"], "leave the state empty"),
-        (9, ["9", "`09_synthetic`", ""], "chapter 9 is `09_synthetic`"),
+        (1, ["1", "{doc}`01_ten_people`", ""], "chapter 1 is {doc}`01_ten_people`"),
+        (1, ["1", "`01_ten_candidates`", ""], "link it"),
+        (1, ["1", "{doc}`01_ten_candidates`", "to come"], "chapter 1 has come"),
+        (1, ["1", "{doc}`01_ten_candidates`", "soon"], "leave the state empty"),
+        (9, ["9", "{doc}`09_synthetic`", ""], "chapter 9 is {doc}`09_synthetic`"),
         (15, ["16", "–", "to come"], "not 1 to 15"),
     ],
 )
 def test_a_wrong_chapter_is_caught(number, row, complaint, tmp_path):
     """Beside a book of one chapter, so that the plants stay what they are as ours grows."""
     (tmp_path / "01_ten_candidates.md").touch()
-    rows = [["1", "`01_ten_candidates`", ""], *([str(k), "–", "to come"] for k in range(2, 16))]
+    rows = [
+        ["1", "{doc}`01_ten_candidates`", ""],
+        *([str(k), "–", "to come"] for k in range(2, 16)),
+    ]
     assert list(chapter_problems(rows, tmp_path)) == []
     rows[number - 1] = row
     assert any(complaint in problem for problem in chapter_problems(rows, tmp_path))

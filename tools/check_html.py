@@ -1,5 +1,6 @@
 """Find what a built page would load from the web, and files it asks for that are not there.
 
+Also says when the book has grown too large to be sent by mail or opened over a slow line.
 `python tools/check_html.py [folder]` prints one line per finding and exits 1 if there is one. Links
 that a reader may follow are not loads; scripts, styles, fonts, pictures and frames are.
 """
@@ -31,6 +32,8 @@ LOADS = {
 # A <link> of these kinds only names another page.
 NAMES = {"canonical", "next", "prev", "search", "index", "author", "license", "help", "alternate"}
 CSS = re.compile(r"url\(\s*['\"]?([^'\")]+)['\"]?\s*\)|@import\s+['\"]([^'\"]+)['\"]")
+MEGABYTE = 10**6
+LIMIT = 25 * MEGABYTE  # of the whole folder, MathJax (2) and the theme (8) included
 # In inline scripts: an address handed to something that loads it.
 SCRIPT = re.compile(
     r"(?:import\s*\(?|from|src\s*=|href\s*=|fetch\(|require\w*\(|_URL\s*=)"
@@ -118,11 +121,32 @@ def problems(folder: Path) -> Iterator[str]:
                 yield f"{file.relative_to(folder)}:{line} {found}"
 
 
+def sizes(folder: Path) -> dict[str, int]:
+    """The bytes of every file under `folder`, the largest first."""
+    files = {p.relative_to(folder).as_posix(): p for p in folder.rglob("*") if p.is_file()}
+    pairs = [(name, file.stat().st_size) for name, file in files.items()]
+    return dict(sorted(pairs, key=lambda pair: -pair[1]))
+
+
+def too_large(folder: Path, limit: int = LIMIT) -> Iterator[str]:
+    """One sentence if the files under `folder` take more than `limit` bytes, naming the largest."""
+    found = sizes(folder)
+    total = sum(found.values())
+    if total > limit:
+        largest = ", ".join(f"{name} ({b / MEGABYTE:.1f})" for name, b in list(found.items())[:5])
+        yield (
+            f"{folder}: {total / MEGABYTE:.1f} MB, more than {limit / MEGABYTE:g} MB; "
+            f"the largest files (in MB): {largest}"
+        )
+
+
 def main() -> int:
     root = Path(__file__).resolve().parents[1]
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else root / "_build" / "html"
-    found = list(problems(folder))
-    print("\n".join(found) if found else f"{folder}: every page loads only its own files")
+    found = [*problems(folder), *too_large(folder)]
+    total = sum(sizes(folder).values())
+    good = f"{folder}: every page loads only its own files; {total / MEGABYTE:.1f} MB"
+    print("\n".join(found) or good)
     return 1 if found else 0
 
 

@@ -2,7 +2,9 @@
 
 They are prose for people in a terminal. Parameters stand as `name: what it is` with an indented
 second line, without a heading; properties are sentences. Sphinx and napoleon would read the first
-as a definition list and the second as a type with a description.
+as a definition list and the second as a type with a description. Chapters and labels of equations
+stand as plain words, `Chapter 5, eq-05-dind`, which is what `help()` should show; here they become
+links, as far as the book has the chapter.
 """
 
 from __future__ import annotations
@@ -14,6 +16,8 @@ from typing import Any
 
 from sphinx.application import Sphinx
 from sphinx.ext import napoleon
+
+from chapter_links import chapter_pages
 
 
 def parameters_as_fields(lines: list[str], names: Collection[str]) -> list[str]:
@@ -31,6 +35,30 @@ def parameters_as_fields(lines: list[str], names: Collection[str]) -> list[str]:
     return [marked(line) for line in lines]
 
 
+MENTION = re.compile(r"\b([Cc]hapters?) (\d+(?:(?:, | and | to )\d+)*)")
+EQUATION = re.compile(r"\beq-(\d\d)-\w+(?:-\w+)*")
+
+
+def linked(line: str, chapters: Collection[int]) -> str:
+    """Turn the chapters that a line names into links, and the equations of those among `chapters`.
+
+    >>> linked("Chapter 5, eq-05-dind; equation (3) of the paper.", {5})
+    ':chapter:`Chapter 5`, equation :eq:`eq-05-dind`; equation (3) of the paper.'
+    >>> linked("As in chapters 5 and 9, eq-09-gap.", {5})
+    'As in chapters :chapter:`5` and :chapter:`9`, eq-09-gap.'
+    """
+
+    def named(match: re.Match[str]) -> str:
+        if match[2].isdecimal():
+            return f":chapter:`{match[0]}`"
+        return f"{match[1]} " + re.sub(r"(\d+)", r":chapter:`\1`", match[2])
+
+    def equation(match: re.Match[str]) -> str:
+        return f"equation :eq:`{match[0]}`" if int(match[1]) in chapters else match[0]
+
+    return EQUATION.sub(equation, MENTION.sub(named, line))
+
+
 def parameter_names(thing: Any) -> list[str]:
     try:
         return list(inspect.signature(thing).parameters)
@@ -41,6 +69,8 @@ def parameter_names(thing: Any) -> list[str]:
 def process(app: Sphinx, what: str, name: str, thing: Any, options: Any, lines: list[str]) -> None:
     if what in ("function", "method", "class"):
         lines[:] = parameters_as_fields(lines, parameter_names(thing))
+    here = chapter_pages(app.env.found_docs)
+    lines[:] = [x if x.lstrip().startswith((">>>", "...")) else linked(x, here) for x in lines]
     if what not in ("attribute", "data", "property"):
         napoleon._process_docstring(app, what, name, thing, options, lines)
 

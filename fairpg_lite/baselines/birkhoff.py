@@ -20,7 +20,10 @@ _REST, _ZERO = 1e-10, 1e-14
 
 
 class Mixture(NamedTuple):
-    """``weights (T,)`` that sum to one and ``rankings (T, n)``: the document at each position."""
+    """``weights (T,)`` that sum to one and ``rankings (T, n)``: the document at each position.
+
+    Chapter 9.
+    """
 
     weights: Tensor
     rankings: Tensor
@@ -41,6 +44,8 @@ def birkhoff(P: Tensor) -> Mixture:
     holds, which empties an entry. Large weights come first, so that a few rankings carry most of
     the probability: a step looks among entries above a threshold that halves when none is left.
     Sums that are off by up to 1e-6 (a float32 matrix) are taken for rounding and evened out first.
+
+    Chapter 9.
 
     >>> mixture = birkhoff(torch.tensor([[0.75, 0.25], [0.25, 0.75]]))
     >>> mixture.weights.tolist(), mixture.rankings.tolist()
@@ -72,6 +77,8 @@ def birkhoff(P: Tensor) -> Mixture:
 
 def sample_rankings(P: Tensor, S: int, generator: torch.Generator | None = None) -> Tensor:
     """``S`` rankings ``(S, n)`` drawn from a policy with the position probabilities ``P (n, n)``.
+
+    Chapter 9.
 
     >>> sample_rankings(torch.eye(3), 2).tolist()
     [[0, 1, 2], [0, 1, 2]]

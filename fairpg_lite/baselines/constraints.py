@@ -21,6 +21,8 @@ class FairnessRows(NamedTuple):
 
     ``slack (k,)`` names the slack of each row and ``weight (m,)`` its share in the disparity:
     ``D = sum_s weight[s] * max(0, largest row of slack s times exposure)``.
+
+    Chapter 9.
     """
 
     rows: Tensor
@@ -59,6 +61,8 @@ def group_rows(
     ``scaling="authors"`` is what the published notebooks solve: the *sum* of exposures over the
     *mean* merit, i.e. the ratio times the size of the group, with raw relevance as merit and the
     sum of a group's merit raised to 0.01 where it is smaller.
+
+    Chapters 5 and 9, eq-05-dgroup.
     """
     if scaling not in SCALINGS:
         raise ValueError(f"group_rows: scaling is {scaling!r}; choose one of {SCALINGS}.")
@@ -93,6 +97,8 @@ def individual_rows(
 
     The pairs (i, i) have no row but count in the size of H, as in `individual_disparity`. With
     ``two_sided`` every pair has both directions under one slack.
+
+    Chapters 5 and 11, eq-05-dind.
     """
     worth = merit_of(relevance.double().clamp(min=0.0), merit)
     _check.non_negative("individual_rows", "merit", worth)

@@ -35,6 +35,8 @@ def top_exposure_gap(
     Exposure is the softmax of ``scores (…, n)`` times v_1 = 1/log2(2) = 1 (DELTR's text has the
     natural logarithm, 1/ln 2: its lambda is ours divided by (1/ln 2)**2). A query in which one of
     the two sides has no document has no gap: 0.
+
+    Chapter 9.
     """
     real = torch.ones_like(groups, dtype=torch.bool) if mask is None else mask
     top = scores.masked_fill(~real, -math.inf).softmax(-1)
@@ -64,6 +66,8 @@ def deltr_loss(
     square that the paper's text describes) or "reversed" (the published notebooks: penalise it
     being ahead). ``target``: "softmax" of relevance (DELTR), or "relevance" itself, unnormalised,
     as in the notebooks: a query with nothing relevant then has no ranking loss.
+
+    Chapter 9; appendix B.3 of the paper.
 
     >>> deltr_loss(torch.zeros(2), torch.tensor([1.0, 1.0]), torch.tensor([0, 1]), lam=1.0)
     tensor(0.6931)
@@ -110,6 +114,8 @@ def deltr(
     lambda of 1e6 makes the loss too stiff for any rate in the paper's range, and this is then the
     best that the method can do. ``make_scorer`` makes the model (default: linear, the same start
     for every rate).
+
+    Chapter 9; appendix B.3 of the paper.
     """
     if train.groups is None or (validation is not None and validation.groups is None):
         raise ValueError(

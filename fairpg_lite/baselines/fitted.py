@@ -14,6 +14,8 @@ class Fitted:
     """A trained ``scorer`` with the ``setting`` (learning rate or C) that was chosen for it.
 
     ``objective`` is the value it was chosen by, ``tried`` the value of every setting tried.
+
+    Chapters 9 and 10.
     """
 
     scorer: nn.Module

@@ -17,6 +17,8 @@ class TreeScorer(nn.Module):
     """Boosted trees as a scorer: features ``(…, n, d)`` to scores ``(…, n)``, without gradient.
 
     Many documents share a leaf, so scores tie; a deterministic ranking breaks ties by index.
+
+    Chapter 10.
     """
 
     def __init__(self, booster: Any, num_threads: int = 1):
@@ -48,6 +50,8 @@ def gbdt(
     whole grades 0..30. ``parameters`` go to LightGBM, e.g. ``num_leaves=63``. The same seed and
     ``num_threads`` give the same trees. Too few documents for a single split (LightGBM's
     ``min_data_in_leaf`` is 20) give a constant score.
+
+    Chapter 10.
     """
     if objective not in OBJECTIVES:
         raise ValueError(f"gbdt: objective is {objective!r}; choose one of {OBJECTIVES}.")

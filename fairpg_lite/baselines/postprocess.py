@@ -26,7 +26,10 @@ from fairpg_lite.metrics import Gain, exponential_gain
 
 
 class InfeasibleError(ValueError):
-    """No ranking policy meets the hard constraint."""
+    """No ranking policy meets the hard constraint.
+
+    Chapter 9.
+    """
 
 
 def fair_ranking_lp(
@@ -50,6 +53,8 @@ def fair_ranking_lp(
     `InfeasibleError`. A query without two groups of positive merit has no constraint and is sorted.
 
     The published notebooks are ``scaling="authors", gain=linear_gain``; see `group_rows`.
+
+    Chapter 9; appendix B.3 of the paper.
 
     >>> relevance, groups = torch.tensor([1.0, 1.0, 0.5]), torch.tensor([0, 0, 1])
     >>> fair_ranking_lp(relevance, groups, lam=0.0)
@@ -80,9 +85,11 @@ def individually_fair_ranking_lp(
     two_sided: bool = False,
     position_bias: Tensor | None = None,
 ) -> Tensor:
-    """As `fair_ranking_lp` with D_ind in place of D_group: the matrix ``(n, n)`` (chapter 11).
+    """As `fair_ranking_lp` with D_ind in place of D_group: the matrix ``(n, n)``.
 
     Documents without positive merit take no part in the constraint.
+
+    Chapter 11.
     """
     where = "individually_fair_ranking_lp"
     _check_query(where, relevance, lam)
@@ -103,6 +110,8 @@ def post_process(
     ``estimate`` is a model of relevance, features ``(n, d)`` to ``(n,)`` (the paper's is
     `linear_regression`), or the estimates themselves, ``(N,)`` for all documents in order.
     ``fairness`` is "group" or "individual"; ``options`` go to the programme.
+
+    Chapter 9; appendix B.3 of the paper.
     """
     if fairness not in ("group", "individual"):
         raise ValueError(f"post_process: fairness is {fairness!r}; choose 'group' or 'individual'.")

@@ -36,6 +36,8 @@ def rank_svm(
     A single C needs no validation data (``objective`` is then nan). C weighs the *mean* over all
     pairs, so a good value does not depend on the size of the dataset. Pairs of equally relevant
     documents do not count; data without any other pair gives weights of zero.
+
+    Chapter 10.
     """
     values = [float(C)] if isinstance(C, int | float) else [float(c) for c in C]
     if not values or not all(0 < c < math.inf for c in values):

@@ -17,6 +17,8 @@ def linear_regression(dataset: RankingDataset) -> LinearScorer:
     All documents of all queries count alike. Redundant columns (a one-hot coding has them) share
     their weight: the solution of least norm in standardised features. Constant columns get none.
     The features are read in blocks, so a large dataset is never copied.
+
+    Chapter 9.
     """
     if not dataset.n_documents:
         raise ValueError("linear_regression: the dataset has no documents to fit on.")

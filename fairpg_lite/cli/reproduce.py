@@ -3,6 +3,7 @@
 import argparse
 import inspect
 import shutil
+import sys
 import warnings
 from pathlib import Path
 from types import ModuleType
@@ -136,7 +137,13 @@ def _run_cells(args: argparse.Namespace, cells: list[Any], out: Path) -> list[di
 def _report(
     args: argparse.Namespace, module: ModuleType, records: list[dict[str, Any]], out: Path
 ) -> int:
-    from fairpg_lite.experiments.summary import finished, write_figure, write_summary, write_text
+    from fairpg_lite.experiments.summary import (
+        finished,
+        provenance_line,
+        write_figure,
+        write_summary,
+        write_text,
+    )
 
     failed = [record for record in records if record["status"] != "done"]
     done = finished(records)
@@ -153,14 +160,16 @@ def _report(
         text += f"{module.table_text(module.table(done))}\nMade by: {command}\n"
         written.append(write_text(out / "table.md", text))
     if not failed:
-        written += write_figure(
-            module.figure(done), out, caption=f"Data: {data} Made by: {command}"
-        )
+        caption = f"Data: {data} Made by: {provenance_line(done, command)}"
+        written += write_figure(module.figure(done), out, caption=caption)
     say_more(args, f"data: {data}")
     for path in written:
         print(path)
     if failed:
-        say(args, _list_failed(failed, len(records)))
+        # An error, so --quiet does not silence it; and a figure of other cells would mislead.
+        print(_list_failed(failed, len(records)), file=sys.stderr)
+        for name in ("figure.png", "figure.svg"):
+            (out / name).unlink(missing_ok=True)
     return FAILED if failed else DONE
 
 

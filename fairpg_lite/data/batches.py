@@ -20,6 +20,8 @@ class Batch(NamedTuple):
     features (B, n, d), relevance (B, n), groups (B, n) or None, mask (B, n) with True for a real
     document, queries (B,): the index of each query in the dataset. Padding has features 0,
     relevance 0 and group 0. The tensors may be views of the dataset: do not write into them.
+
+    Chapter 7.
     """
 
     features: Tensor
@@ -41,6 +43,8 @@ class Batches:
     One query at a time (size 1) gives views and a mask of True: nothing is copied. With `reuse`
     the padded features of all batches share one piece of memory: a batch is good until the next
     one is drawn, and no time goes into fresh memory.
+
+    Chapter 7.
     """
 
     def __init__(

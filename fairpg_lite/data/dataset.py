@@ -14,7 +14,10 @@ from fairpg_lite.data.summary import Summary, summarise
 
 
 class Query(NamedTuple):
-    """One query: `features (n, d)`, `relevance (n,)`, `groups (n,)` or None."""
+    """One query: `features (n, d)`, `relevance (n,)`, `groups (n,)` or None.
+
+    Chapter 2.
+    """
 
     features: Tensor
     relevance: Tensor
@@ -22,11 +25,13 @@ class Query(NamedTuple):
 
 
 class RankingDataset:
-    """Queries of any length, their documents concatenated. Chapter 2 is the first to use it.
+    """Queries of any length, their documents concatenated.
 
     features (N, d), relevance (N,), groups (N,) or None, query_ids (Q,), document_ids (N,) or
     None; query i owns the rows `offsets[i]:offsets[i + 1]`, so `offsets` has shape (Q + 1,).
     Nothing is copied where a view will do, and the arrays may be memory-mapped files.
+
+    Chapters 2 and 6.
 
     >>> ds = RankingDataset(torch.eye(3), torch.tensor([1.0, 0.0, 2.0]), offsets=[0, 2, 3])
     >>> ds

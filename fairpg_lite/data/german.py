@@ -28,7 +28,7 @@ def german_credit(
     n_docs: int = 10,
     dtype: torch.dtype | None = None,
 ) -> tuple[RankingDataset, RankingDataset]:
-    """`(train, test)`: candidate sets of `n_docs` persons, relevance 1 = creditworthy. Chapter 12.
+    """`(train, test)`: candidate sets of `n_docs` persons, relevance 1 = creditworthy.
 
     The 1000 persons are divided 800/200 and every query draws from one side only, so nobody is
     in both. Numbers are standardised by the 800 training persons, categories are one-hot.
@@ -51,6 +51,8 @@ def german_credit(
 
     Three numpy generators, `default_rng([seed, k])`, draw the split (k = 0), the training (1)
     and the test queries (2). Data: Hofmann 1994, doi 10.24432/C5NC77, CC BY 4.0, unchanged.
+
+    Chapter 12; appendix B.2 of the paper.
 
     >>> train, test = german_credit()
     >>> train

@@ -19,7 +19,7 @@ def mslr_sample(
     percentile: float = 40.0,
     dtype: torch.dtype | None = None,
 ) -> tuple[RankingDataset, RankingDataset]:
-    """`(train, test)`: the first 42 + 42 complete queries of MSLR-WEB10K, Fold 1. Chapter 10.
+    """`(train, test)`: the first 42 + 42 complete queries of MSLR-WEB10K, Fold 1.
 
     136 features, grades 0 to 4. The features are on raw scales, from fractions to counts of
     millions: `normalize` (the default) brings each to [0, 1] within its query; without it the
@@ -33,6 +33,8 @@ def mslr_sample(
 
     Data: Qin & Liu, "Introducing LETOR 4.0 Datasets", arXiv:1306.2597, CC BY 4.0; the file was
     cut after 5,000 lines at its source, hence the last query of each part is left out.
+
+    Chapters 2 and 10.
 
     >>> train, test = mslr_sample(group="quality")
     >>> train

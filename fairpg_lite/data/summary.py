@@ -19,6 +19,8 @@ class Summary:
     `lengths` are (minimum, mean, maximum) documents per query; `grades` maps each grade to its
     share of the documents, or is None when relevance is not a small set of whole numbers;
     `groups` maps each group to (share of the documents, mean relevance).
+
+    Chapter 10.
     """
 
     queries: int

@@ -14,7 +14,7 @@ def synthetic(
     *,
     dtype: torch.dtype | None = None,
 ) -> RankingDataset:
-    """Two features, one of them hidden for the minority group. Chapter 9.
+    """Two features, one of them hidden for the minority group.
 
     Every document is in G1 with probability `minority`, independently ("in expectation 8 … and
     2"); x1 and x2 are uniform on (0, 3); its relevance is x1 + x2 clipped to [0, clip]. Only
@@ -26,6 +26,8 @@ def synthetic(
     One torch.Generator seeded with `seed` gives first the uniform draws for membership, then
     those for (x1, x2), in float64: the same seed with another `clip`, `minority` or `dtype`
     keeps the same draws. `dtype` is torch's default unless given.
+
+    Chapters 7 and 9; section 4.2 of the paper.
 
     >>> synthetic()
     RankingDataset(100 queries, 1000 documents, 2 features, groups 0/1)

@@ -33,7 +33,10 @@ _TAR, _ZIP = (".tgz", ".tar.gz", ".tar.bz2", ".tbz2", ".tar.xz", ".tar"), (".zip
 
 
 class YahooSets(NamedTuple):
-    """The three parts of Set 1."""
+    """The three parts of Set 1.
+
+    Chapters 10 and 11.
+    """
 
     train: RankingDataset
     valid: RankingDataset
@@ -84,7 +87,7 @@ def yahoo(
     n_features: int = N_FEATURES,
     progress: bool = True,
 ) -> YahooSets:
-    """`(train, valid, test)` of Set 1, memory-mapped. Chapters 10 and 11 at full size.
+    """`(train, valid, test)` of Set 1, memory-mapped.
 
     root: the directory (searched with its sub-directories) or the archive; FAIRPG_YAHOO if not
         given. `set1.{train,valid,test}.txt` may be plain, .gz, .bz2 or .xz, or lie in a .tgz,
@@ -96,6 +99,8 @@ def yahoo(
         switches the check off.
 
     Errors say which file is wrong or missing, and how the data is obtained.
+
+    Chapters 10 and 11; appendix B.1 of the paper.
     """
     root = root or os.environ.get("FAIRPG_YAHOO")
     if not root:

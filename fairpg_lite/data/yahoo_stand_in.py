@@ -178,7 +178,7 @@ def yahoo_like(
     noise: float = 0.65,
     return_signal: bool = False,
 ) -> RankingDataset | tuple[RankingDataset, torch.Tensor]:
-    """An artificial stand-in with the published shape of Yahoo's Set 1. Chapters 10 and 11.
+    """An artificial stand-in with the published shape of Yahoo's Set 1.
 
     It shares with Yahoo's data the figures below and nothing else. Numbers obtained with it are
     never numbers on Yahoo data. The recipe's strengths were chosen while looking at how a linear
@@ -208,6 +208,8 @@ def yahoo_like(
     Streams: numpy's default_rng([seed, 0]) for the world; [seed, part, 0] for the lengths;
     [seed, part, 1 + chunk, k] for each 256 queries' factors (k = 0, 1), features (2) and noise
     (3). A smaller `n_queries` gives the first queries of a larger one.
+
+    Chapters 10 and 11.
 
     >>> yahoo_like(20)
     RankingDataset(20 queries, 391 documents, 699 features, no groups)

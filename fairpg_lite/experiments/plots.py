@@ -177,6 +177,7 @@ def zoom_on(ax: Any, cells: Cells, x: str = "d_group", y: str = "ndcg") -> None:
     wide, high = 0.45 * (across.max() - across.min()), 0.45 * (up.max() - up.min())
     ax.set_xlim(across.min() - wide, across.max() + wide)
     ax.set_ylim(up.min() - high, up.max() + high)
+    ax.locator_params(axis="x", nbins=4)
 
 
 def legend_panel(ax: Any, source: Any) -> None:

@@ -1,0 +1,99 @@
+"""What a pass of ``fit`` over the data costs in queries, documents, features and samples.
+
+python -m benchmarks.catalogue [--small]
+
+One of the four is varied at a time, around 1,000 queries of 24 documents with 136 features and
+S = 10; batches of 64, sampled and exact, and one query per update. Chapter 15 reads the file and
+works out what a catalogue of a million queries would cost. ``--small`` stores nothing.
+"""
+
+import sys
+from collections.abc import Callable
+
+import matplotlib.pyplot as plt
+import torch
+
+from benchmarks import _timing
+from fairpg_lite import LinearScorer, RankingDataset, TrainConfig
+from fairpg_lite.figures import use_style
+from fairpg_lite.train import _Run
+
+COMMAND = "python -m benchmarks.catalogue"
+BASE = {"queries": 1000, "documents": 24, "features": 136, "samples": 10}
+VARIED = {
+    "queries": (250, 500, 1000, 2000, 4000),
+    "documents": (6, 12, 24, 48, 96),
+    "features": (17, 68, 136, 272, 700),
+    "samples": (2, 5, 10, 25, 50),
+}
+WAYS = {
+    "sample 64": ("sample", 64),
+    "exact 64": ("exact", 64),
+    "sample 1": ("sample", 1),
+}
+ROUNDS = 5
+
+
+def dataset(queries: int, documents: int, features: int) -> RankingDataset:
+    """Random numbers in the right shape: the cost does not look at their values."""
+    g = torch.Generator().manual_seed(0)
+    count = queries * documents
+    return RankingDataset(
+        features=torch.rand(count, features, generator=g),
+        relevance=torch.randint(0, 5, (count,), generator=g).float(),
+        offsets=torch.arange(0, count + 1, documents),
+    )
+
+
+def epoch(way: str, samples: int, **shape: int) -> Callable[[], None]:
+    """One pass of Fair-PG-Rank with D_ind and a linear scorer."""
+    method, size = WAYS[way]
+    config = TrainConfig(
+        lam=1.0, disparity="individual", method=method, batch_size=size, samples=samples, lr=1e-5
+    )
+    data = dataset(**shape)
+    scorer = LinearScorer(data.n_features, generator=torch.Generator().manual_seed(0))
+    return _Run(scorer, data, config, None).epoch
+
+
+def measure(small: bool) -> dict[str, dict[str, dict[str, float]]]:
+    """Seconds of a pass: what is varied, then its value, then the way."""
+    table: dict[str, dict[str, dict[str, float]]] = {}
+    for name, values in VARIED.items():
+        table[name] = {}
+        for value in values[:2] if small else values:
+            shape = {**BASE, name: value}
+            if small:
+                shape["queries"] = min(shape["queries"], 64)
+            work = {way: epoch(way, **shape) for way in WAYS}
+            table[name][str(value)] = _timing.interleaved(work, 1 if small else ROUNDS)
+            base = table[name][str(values[0])]
+            ratios = [f"{way} {table[name][str(value)][way] / base[way]:6.2f}" for way in WAYS]
+            print(f"{name} {value:>5}, times the first: " + ", ".join(ratios), flush=True)
+    return table
+
+
+def draw(table: dict[str, dict[str, dict[str, float]]]) -> None:
+    use_style()
+    figure, axes = plt.subplots(1, 4, figsize=(12, 3.2), sharey=True)
+    for axis, (name, rows) in zip(axes, table.items(), strict=True):
+        for way, marker in zip(WAYS, "osv", strict=True):
+            xs = [int(value) for value in rows]
+            axis.loglog(xs, [row[way] for row in rows.values()], f"{marker}-", label=way)
+        axis.set_xlabel(name)
+    axes[0].set_ylabel("seconds per pass, one thread")
+    axes[0].legend()
+    _timing.save_figure(figure, "catalogue")
+
+
+def main(small: bool = False) -> None:
+    """Measure, print ratios, store and draw."""
+    torch.set_num_threads(1)
+    table = measure(small)
+    if not small:
+        _timing.store("catalogue", COMMAND, base=BASE, seconds=table)
+        draw(table)
+
+
+if __name__ == "__main__":
+    main(small="--small" in sys.argv[1:])

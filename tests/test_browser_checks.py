@@ -1,0 +1,102 @@
+"""The checks of tests/test_browser.py must be able to fail: a planted flaw for each."""
+
+import browser as ask
+import pytest
+
+from tools.check_links import problems
+from tools.chromium import chromium
+
+BOX = "<div class='toggle-hidden' id='box'>A solution</div>"
+LONG = f"<pre style='overflow:auto;width:300px'>{'x' * 200}</pre>"
+
+
+@pytest.fixture(scope="module")
+def window():
+    with chromium() as browser:
+        yield ask.Visit(browser)
+
+
+def spoilt(tmp_path, body, head=""):
+    page = tmp_path / "page.html"
+    page.write_text(
+        "<!doctype html><html lang='en' data-theme='light'><meta charset='utf-8'>"
+        f"<title>A page</title>{head}<body style='background:#fff'><article>{body}</article>"
+    )
+    return page
+
+
+@ask.needs_chromium
+@pytest.mark.parametrize(
+    ("check", "body"),
+    [
+        (ask.RAW_TEX, r"<p>Then \(x\) is small.</p>"),
+        (ask.RAW_TEX, r"<p>\frac{1}{2}</p>"),
+        (ask.UNDRAWN, r'<span class="math">\(x\)</span>'),
+        (ask.TEX_ERRORS, '<span data-mjx-error="undefined control sequence"></span>'),
+        (ask.SCROLLS, LONG),
+        (ask.FOLDED, BOX),
+        (ask.FAINT, "<p style='color:#aaa'>grey</p>"),
+    ],
+)
+def test_a_planted_flaw_is_seen(window, tmp_path, check, body):
+    assert window.open(spoilt(tmp_path, body)).page.evaluate(check) != []
+    assert window.open(spoilt(tmp_path, "<p>All is well.</p>")).page.evaluate(check) == []
+
+
+@ask.needs_chromium
+def test_a_planted_wide_block_is_seen(window, tmp_path):
+    page = window.open(spoilt(tmp_path, "<div style='width:3000px'>wide</div>")).page
+    assert page.evaluate(ask.TOO_WIDE) > 0
+
+
+@ask.needs_chromium
+def test_a_planted_request_is_seen(window, tmp_path):
+    head = "<script src='https://example.org/x.js'></script>"
+    window.open(spoilt(tmp_path, "", head))
+    assert window.requests == ["https://example.org/x.js"]
+    assert window.complaints
+
+
+@ask.needs_chromium
+@pytest.mark.parametrize(
+    ("rule", "body"),
+    [
+        ("image-alt", "<img src='data:image/gif;base64,R0lGODlhAQABAAAAACw='>"),
+        ("label", "<input type='range'>"),
+        ("color-contrast", "<p style='color:#999'>pale</p>"),
+        # The second piece of code of a kind is taken out, the first is looked at.
+        (
+            "color-contrast",
+            "<div class='highlight'><pre><span class='k' style='color:#bbb'>if</span>"
+            "<span class='k'>or</span></pre></div>",
+        ),
+        ("aria-required-children", "<div role='list'><a href='#x'>x</a></div>"),
+    ],
+)
+def test_axe_sees_a_planted_barrier(window, tmp_path, rule, body):
+    page = window.open(spoilt(tmp_path, f"<main><h1>A page</h1>{body}</main>")).page
+    found = ask.accessibility(page, ask.axe_script())
+    assert [(f["rule"], f["impact"] in ask.SEVERE) for f in found] == [(rule, True)]
+    assert window.complaints == []
+
+
+def test_a_planted_broken_link_is_seen(tmp_path):
+    (tmp_path / "other.html").write_text("<h1 id='top-of-all'>x</h1><a name='old'></a>")
+    good = ["other.html", "other.html#top-of-all", "other.html#old", "#here", "#", "a%20b.txt"]
+    good += ["https://example.org/x", "mailto:a@example.org"]
+    (tmp_path / "a b.txt").write_text("")
+    links = "".join(f"<a href='{href}'>x</a>" for href in good)
+    (tmp_path / "page.html").write_text(f"<p id='here'>{links}</p>")
+    assert list(problems(tmp_path)) == []
+    (tmp_path / "page.html").write_text(
+        "<a href='gone.html'>x</a>\n<a href='other.html#gone'>x</a>\n<a href='#gone'>x</a>"
+    )
+    assert list(problems(tmp_path)) == [
+        "page.html:1 links to gone.html, which is not there",
+        "page.html:2 links to other.html#gone: other.html has no place #gone",
+        "page.html:3 links to #gone: page.html has no place #gone",
+    ]
+
+
+def test_an_empty_folder_has_no_good_links(tmp_path):
+    assert "no page there" in next(problems(tmp_path))

@@ -1,0 +1,76 @@
+"""The glossary's terms: chapters link to them, and each link has its definition at hand."""
+
+import re
+import shutil
+
+import pytest
+
+from tools.check_chapters import ROOT
+from tools.run_chapters import chapters
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
+GLOSSARY = (ROOT / "book" / "glossary.md").read_text(encoding="utf-8")
+TERMS = re.findall(r"^(\S.*)\n {4}\S", GLOSSARY.split("```{glossary}")[1], re.M)
+LINKED = [text for text in chapters() if text.name[0] == "0"]
+CHAPTER = "01_ten_candidates.html"
+
+
+def terms_used(page):
+    """Targets of {term}`word` and {term}`words <word>`."""
+    return re.findall(r"\{term\}`(?:[^`<]*<)?([^`>]+)>?`", page)
+
+
+def test_the_glossary_has_the_words_of_the_chapters():
+    wanted = {"frontier", "budget", "Gumbel distribution", "race", "Poisson-binomial"}
+    wanted |= {"majorisation", "leave-one-out", "propensity"}
+    assert wanted <= set(TERMS)
+    assert len(TERMS) == len(set(TERMS))
+
+
+@pytest.mark.parametrize("text", LINKED, ids=lambda path: path.stem)
+def test_a_chapter_links_its_terms_once(text):
+    """At the first use: a link at each use would be noise, no link leaves the newcomer alone."""
+    used = terms_used(text.read_text(encoding="utf-8"))
+    assert len(used) >= 8
+    assert set(used) <= set(TERMS)
+
+
+def test_every_link_to_a_term_has_its_definition(built_book):
+    page = (built_book / "book" / CHAPTER).read_text(encoding="utf-8")
+    links = re.findall(r'<a aria-describedby="([^"]+)"[^>]*href="glossary.html#term-', page)
+    tips = re.findall(r'<span role="tooltip" id="([^"]+)"><span>(?=.{20})', page)
+    assert len(links) >= 8
+    assert links == tips
+    assert len(set(tips)) == len(tips)
+    assert 'href="glossary.html#term-' not in re.sub(r"<a aria-describedby[^>]*>", "", page)
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="no browser on the PATH")
+@pytest.mark.parametrize("width", [1280, 390])
+def test_a_definition_shows_by_keyboard_and_mouse_and_closes(built_book, width):
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=CHROMIUM, args=["--headless", "--no-sandbox", "--disable-gpu"]
+        )
+        page = browser.new_page(viewport={"width": width, "height": 900})
+        page.goto((built_book / "book" / CHAPTER).as_uri())
+        for number in range(page.locator(".defined-term").count()):
+            term = page.locator(".defined-term").nth(number)
+            tip = term.get_by_role("tooltip", include_hidden=True)
+            assert not tip.is_visible()
+            term.locator("a").first.focus()
+            assert tip.is_visible()
+            box = tip.bounding_box()
+            assert box["x"] >= 0
+            assert box["x"] + box["width"] <= width
+            page.keyboard.press("Escape")
+            assert not tip.is_visible()
+            page.evaluate("document.activeElement.blur()")
+            term.hover()
+            assert tip.is_visible()
+            page.mouse.move(0, 0)
+            assert not tip.is_visible()
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        browser.close()

@@ -1,0 +1,209 @@
+"""Every quiz question has one right answer and a word on each option, and its numbers are true."""
+
+import math
+import re
+import shutil
+import statistics
+
+import pytest
+import torch
+
+import fairpg_lite as fpg
+from tools.check_chapters import ROOT
+
+PAGES = sorted((ROOT / "book").glob("quiz_*.md"))
+BLOCK = re.compile(r"^```\{quiz\} (.+?)\n:label: (\S+)\n\n(.*?)^```$", re.M | re.S)
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
+
+
+def questions():
+    """label -> (question, [(right, words, feedback), ...]), read without Sphinx."""
+    found = {}
+    for page in PAGES:
+        for question, label, body in BLOCK.findall(page.read_text(encoding="utf-8")):
+            items = re.split(r"^- (?=\[)", body, flags=re.M)[1:]
+            options = [item.split("\n\n", 1) for item in items]
+            read = [(words[:3] == "[x]", words[4:].strip(), said) for words, said in options]
+            found[label] = (question, read)
+    return found
+
+
+QUESTIONS = questions()
+
+
+def figures(text):
+    """The numbers with a point or a per-cent sign, as written; not those inside formulas."""
+    words = re.sub(r"\{[\w:]+\}`[^`]*`|\$[^$]*\$", "", text)
+    return set(re.findall(r"(?<![\w.])(?:\d*\.\d+(?: %)?|\d+ %|\d+,\d{3})", words))
+
+
+def short(number, digits):
+    """As the book writes it: .63 and not 0.63."""
+    return f"{number:.{digits}f}".lstrip("0")
+
+
+def computed():
+    """label -> the figures of its answers, each from a formula of its own."""
+    log = [1 / math.log2(1 + j) for j in range(1, 11)]
+    plain = [1 / j for j in range(1, 11)]
+    low, high = sum(log[5:]), sum(log[:5])
+    total = sum(log)
+    gap = log[0] - log[1]
+    return {
+        "quiz-1-step": {
+            f"{0.88 / 0.89:.1%}",
+            f"{low / high:.1%}",
+            f"{sum(plain[5:]) / sum(plain[:5]):.1%}",
+            f"{log[9]:.1%}",
+            f"{0:.0%}",
+        },
+        "quiz-1-price": set(),
+        "quiz-1-pair": {short(math.e / (1 + math.e), 2), short(1 - 1 / math.e, 2)},
+        "quiz-1-lists": {
+            f"{round(100 * (0.02 / 0.002) ** 2):,}",
+            "1,000",
+            short(0.02 / math.sqrt(10), 4),
+            short(0.02 / math.sqrt(2), 4),
+        },
+        "quiz-1-proportion": {short(total / (1 + 9 * 0.3), 2)},
+        "quiz-1-zero": set(),
+        "quiz-2-trick": set(),
+        "quiz-2-baseline": {short(9 / 10, 1), short(10 / 9, 2)},
+        "quiz-2-coin": {short(gap / 4, 3), short(gap, 3)},
+        "quiz-2-charge": {short(2 / (6 * 0.5), 2), short(2 / 6, 2)},
+        "quiz-2-error": {f"{relative_error(24, 10):.0%}", f"{1 / math.sqrt(10):.0%}"},
+        "quiz-2-hinge": {
+            short(0.02 / math.sqrt(2 * math.pi), 3),
+            short(0.02 * math.sqrt(2 / math.pi), 3),
+        },
+    }
+
+
+def relative_error(n, S):
+    """Of the leave-one-out gradient at the uniform lottery: the formula of chapter 8."""
+    bias = [1 / math.log2(1 + j) for j in range(1, n + 1)]
+    slope = [1 - sum(1 / (n - k + 1) for k in range(1, j + 1)) for j in range(1, n + 1)]
+    kappa = (n - 1) / statistics.correlation(bias, slope) ** 2
+    return math.sqrt((kappa - 1) / S + (kappa + 1) / (S * (S - 1)))
+
+
+def measured_error(n, S, draws):
+    """The same from sampled lists, for prices of its own, which the formula says do not matter."""
+    generator = torch.Generator().manual_seed(0)
+    prices = torch.rand(n, dtype=torch.float64, generator=generator)
+    scores = torch.zeros(n, dtype=torch.float64, requires_grad=True)
+    value = (prices * fpg.PlackettLuce(scores).exposure()).sum()
+    (truth,) = torch.autograd.grad(value, scores)
+    lists = fpg.PlackettLuce(scores).sample((draws, S), generator=generator)
+    bias = fpg.position_bias(n, dtype=torch.float64)
+    reward = (prices * fpg.ranking_exposure(lists, bias)).sum(-1)
+    # In the uniform lottery the slope of a document depends on its position only.
+    left = torch.arange(n, 0, -1, dtype=torch.float64)
+    slope = (1 - (1 / left).cumsum(0))[lists.argsort(-1)]
+    others = (reward.sum(1, keepdim=True) - reward) / (S - 1)
+    estimate = ((reward - others)[..., None] * slope).mean(1)
+    return math.sqrt((estimate - truth).square().sum(-1).mean() / truth.square().sum())
+
+
+def test_the_error_of_a_sampled_gradient():
+    assert math.isclose(relative_error(24, 10), measured_error(24, 10, draws=20_000), rel_tol=0.01)
+
+
+def test_there_is_a_quiz_for_each_finished_part():
+    assert [page.stem for page in PAGES[:2]] == ["quiz_1", "quiz_2"]
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8")
+        assert 5 <= len(BLOCK.findall(text)) == text.count("{quiz}") <= 6
+
+
+@pytest.mark.parametrize("label", QUESTIONS)
+def test_one_answer_is_right_and_each_has_feedback(label):
+    question, options = QUESTIONS[label]
+    assert question[-1] == "?"
+    assert sum(right for right, _, _ in options) == 1
+    assert len(options) >= 3
+    assert len({words for _, words, _ in options}) == len(options)
+    assert all(len(said.split()) >= 8 for _, _, said in options)
+
+
+FIGURES = computed()
+
+
+@pytest.mark.parametrize("label", [x for x in QUESTIONS if x[:7] in ("quiz-1-", "quiz-2-")])
+def test_the_numbers_are_computed(label):
+    """Every figure in the answers is computed here, or was given in the question."""
+    question, options = QUESTIONS[label]
+    shown = set().union(*(figures(f"{words} {said}") for _, words, said in options))
+    written = {figure.replace("%", " %").replace("  ", " ") for figure in FIGURES[label]}
+    assert shown - figures(question) == written - figures(question)
+
+
+def test_the_threshold_of_proportionality():
+    """quiz-1-proportion names it inside a formula."""
+    bias = [1 / math.log2(1 + j) for j in range(2, 11)]
+    answer = QUESTIONS["quiz-1-proportion"][1][2]
+    assert answer[0]
+    assert rf"\epsilon^* = {short(sum(bias) / 9, 3)}$" in answer[2]
+
+
+def test_the_right_answers_are_not_always_in_one_place():
+    places = [[right for right, _, _ in options].index(True) for _, options in QUESTIONS.values()]
+    assert len(set(places)) >= 3
+
+
+GOOD = "- [ ] one\n\n  No, because.\n\n- [x] two\n\n  Yes, because."
+
+
+@pytest.mark.parametrize(
+    ("body", "complaint"),
+    [
+        (GOOD, None),
+        (GOOD.replace("[x]", "[ ]"), "exactly one"),
+        (GOOD.replace("[ ]", "[x]"), "exactly one"),
+        (GOOD.replace("\n\n  Yes, because.", ""), "no feedback"),
+        (GOOD.replace("[x]", "(x)"), "begins with"),
+        ("Just words.", "one list"),
+        ("- [x] one\n\n  Yes.", "two options"),
+    ],
+)
+def test_a_spoilt_question_fails_the_build(tmp_path, body, complaint):
+    from sphinx.testing.util import SphinxTestApp
+
+    folder = tmp_path / "book"
+    folder.mkdir()
+    settings = "import sys\nsys.path.insert(0, {!r})\nextensions = ['myst_parser', 'quiz']\n"
+    (folder / "conf.py").write_text(settings.format(str(ROOT / "book" / "_ext")))
+    page = f"# Page\n\n```{{quiz}} What is $1 + 1$?\n:label: quiz-9-sum\n\n{body}\n```\n"
+    (folder / "index.md").write_text(page)
+    app = SphinxTestApp("html", srcdir=folder)
+    app.build()
+    said = app.warning.getvalue()
+    html = (folder / "_build" / "html" / "index.html").read_text()
+    app.cleanup()
+    if complaint is None:
+        assert said == ""
+        assert html.count('type="radio" name="quiz-9-sum"') == 2
+        assert '<label for="quiz-9-sum-b">(b) two</label>' in html
+    else:
+        assert complaint in said
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="no browser on the PATH")
+def test_choosing_by_keyboard_shows_the_feedback(built_book):
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=CHROMIUM, args=["--headless", "--no-sandbox", "--disable-gpu"]
+        )
+        page = browser.new_page()
+        page.goto((built_book / "book" / "quiz_1.html").as_uri())
+        group = page.get_by_role("group").first
+        assert not group.get_by_text("Not so.").first.is_visible()
+        group.get_by_role("radio").first.focus()
+        page.keyboard.press("Space")
+        assert group.get_by_text("Not so.").first.is_visible()
+        page.keyboard.press("ArrowDown")
+        assert group.get_by_text("Right.").is_visible()
+        assert not group.get_by_text("Not so.").first.is_visible()
+        browser.close()

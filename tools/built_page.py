@@ -1,0 +1,98 @@
+"""One page of the built book, taken apart: its text without the theme, for print and for slides.
+
+Both show exactly what the page shows, outputs included, so nothing can drift from the chapters.
+"""
+
+from __future__ import annotations
+
+import base64
+import mimetypes
+import re
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import yaml
+from bs4 import BeautifulSoup, Tag
+
+ROOT = Path(__file__).resolve().parents[1]
+HTML = ROOT / "_build" / "html"
+# What only a screen needs: links to a heading, buttons, scripts.
+SCREEN_ONLY = "a.headerlink, button, script, style, .copybtn"
+
+
+def parts_in_order() -> list[tuple[str, list[str]]]:
+    """The book's parts with their pages, as _toc.yml lists them; the first part is unnamed."""
+    toc = yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8"))
+    parts = [("", [toc["root"]])]
+    for part in toc["parts"]:
+        parts.append(
+            (part["caption"], [name for entry in part["chapters"] for name in names(entry)])
+        )
+    return parts
+
+
+def names(entry: dict) -> list[str]:
+    """The pages of one entry of _toc.yml, its sections included."""
+    inner = [name for section in entry.get("sections", []) for name in names(section)]
+    return [entry["file"], *inner]
+
+
+def read(name: str, html: Path = HTML) -> tuple[BeautifulSoup, Tag]:
+    """The whole page `name` (such as "book/notation") and the element that holds its text."""
+    file = html / f"{name}.html"
+    if not file.is_file():
+        raise FileNotFoundError(
+            f"built_page.read: {name}.html is not built; run `make book` first."
+        )
+    soup = BeautifulSoup(file.read_text(encoding="utf-8"), "html.parser")
+    article = soup.select_one("article")
+    if article is None:
+        raise ValueError(
+            f"built_page.read: {name}.html has no <article>; is it a page of the book?"
+        )
+    return soup, article
+
+
+def for_paper(article: Tag) -> None:
+    """Buttons and scripts go, what is folded opens, a slider keeps the frame it starts with."""
+    for element in article.select(SCREEN_ONLY):
+        element.decompose()
+    for folded in article.select("details"):
+        summary = folded.find("summary")
+        if isinstance(summary, Tag):
+            summary.decompose()
+        folded.name = "div"
+        folded["class"] = "unfolded"
+    for figure in article.select("figure.frames"):
+        for hidden in figure.select("img[hidden]"):
+            hidden.decompose()
+        for slider in figure.select("input"):
+            slider.replace_with(" = ")
+
+
+def inline_images(article: Tag, page: Path) -> None:
+    """Put the pictures into the text itself, so that the result is one file."""
+    for image in article.select("img"):
+        source = str(image["src"])
+        if not source.startswith("data:"):
+            file = page.parent / unquote(urlsplit(source).path)
+            kind = mimetypes.guess_type(file.name)[0] or "image/png"
+            data = base64.b64encode(file.read_bytes()).decode()
+            image["src"] = f"data:{kind};base64,{data}"
+
+
+def formula_settings(soup: BeautifulSoup) -> str:
+    """The page's settings of MathJax, macros included: the body of a script."""
+    for script in soup.select("script"):
+        if "window.MathJax" in script.get_text():
+            return script.get_text()
+    raise ValueError("built_page.formula_settings: the page sets nothing for MathJax")
+
+
+def slug(name: str) -> str:
+    """A page's name as the start of an id.
+
+    >>> slug("book/04_exposure")
+    'p-book-04_exposure'
+    """
+    return "p-" + re.sub(r"[^\w-]", "-", name)
