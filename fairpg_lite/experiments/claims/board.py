@@ -132,6 +132,7 @@ def _ours(judged: Judged) -> str:
     return own + "".join(
         f"<details><summary>{html.escape(beside.label)}</summary>{_list(found)}</details>"
         for beside, found in judged.beside
+        if any(finding.outcome != "missing" for finding in found)
     )
 
 

@@ -158,12 +158,14 @@ def budget(points: Sequence[tuple[float, float]], most: float) -> float:
     return max([u for _, u in below] + mixed)
 
 
-def curve_of(cells: Cells, method: str, seed: int, prefix: str = "") -> list[tuple[float, float]]:
-    """The points (D_group, NDCG) of one seed, one for each lambda."""
+def curve_of(
+    cells: Cells, method: str, seed: int, prefix: str = "", above: float = -1.0
+) -> list[tuple[float, float]]:
+    """The points (D_group, NDCG) of one seed, one for each lambda that is large enough."""
     return [
         (cell["result"][f"{prefix}d_group"], cell["result"][f"{prefix}ndcg"])
         for cell in chosen(cells, method)
-        if cell["seed"] == seed
+        if cell["seed"] == seed and cell["lam"] > above
     ]
 
 
@@ -172,7 +174,8 @@ def advantage_over_chance(method: str, uniform: str, share: float = 0.5) -> Meas
 
     The other way to that disparity needs no learning: show the unfair policy's lists or, now and
     then, a list drawn at random. Its NDCG is read off the chord; the true mixture may have less
-    disparity than the chord says, so the comparison favours the method.
+    disparity than the chord says, so the comparison favours the method. The method must get there
+    with a lambda above zero: otherwise it could not lose.
     """
 
     def measure(cells: Cells) -> Estimate:
@@ -184,7 +187,7 @@ def advantage_over_chance(method: str, uniform: str, share: float = 0.5) -> Meas
         found = []
         for seed in sorted(start):
             random = chance.get(seed, alone)
-            points = [*curve_of(cells, method, seed), (0.0, random)]
+            points = [*curve_of(cells, method, seed, above=0.0), (0.0, random)]
             mixed = random + share * (useful[seed] - random)
             found.append(budget(points, share * start[seed]) - mixed)
         return intervals.mean(found)
