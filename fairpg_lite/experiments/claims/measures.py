@@ -195,12 +195,14 @@ def advantage_over_chance(method: str, uniform: str, share: float = 0.5) -> Meas
     return measure
 
 
-def lead(method: str, uniform: str, other: str, prefix: str = "", share: float = 0.5) -> Measure:
+def lead(
+    method: str, uniform: str, other: str, prefix: str = "", share: float | None = 0.5
+) -> Measure:
     """NDCG of ``method`` minus that of ``other``, both at the same D_group.
 
-    The disparity is a share of the first method's at its first lambda. Either may choose its
-    lambda and mix in random lists; ``prefix`` "sorted_" judges the other by its most probable
-    ranking.
+    The disparity is a share of the first method's at its first lambda, or with ``share=None`` the
+    lowest that the other one reaches. Either may choose its lambda and mix in random lists;
+    ``prefix`` "sorted_" judges the other by its most probable ranking.
     """
 
     def measure(cells: Cells) -> Estimate:
@@ -210,7 +212,8 @@ def lead(method: str, uniform: str, other: str, prefix: str = "", share: float =
         for seed in sorted(start.keys() & chance.keys()):
             mine, theirs = curve_of(cells, method, seed), curve_of(cells, other, seed, prefix)
             if theirs:
-                most, random = share * start[seed], (0.0, chance[seed])
+                most = min(theirs)[0] if share is None else share * start[seed]
+                random = (0.0, chance[seed])
                 found.append(budget([*mine, random], most) - budget([*theirs, random], most))
         if not found:
             raise MissingCellsError(f"no seed has {method}, {other} and {uniform}")
