@@ -25,7 +25,10 @@ class Experiment(Protocol):
 
 @dataclass(frozen=True)
 class Cell:
-    """One run: ``experiment(lam, seed)``, stored as one file. Chapter 15."""
+    """One run: ``experiment(lam, seed)``, stored as one file.
+
+    Chapter 15.
+    """
 
     experiment: Experiment
     """A frozen dataclass with a ``name`` that can be called with (lam, seed)."""
@@ -63,7 +66,9 @@ class Cell:
 
 
 def grid(experiment: Experiment, lambdas: Iterable[float], seeds: Iterable[int]) -> list[Cell]:
-    """Every lambda with every seed, lambda by lambda. Chapter 15.
+    """Every lambda with every seed, lambda by lambda.
+
+    Chapter 15.
 
     >>> from dataclasses import dataclass
     >>> @dataclass(frozen=True)

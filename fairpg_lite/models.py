@@ -48,9 +48,11 @@ _KINDS: dict[str, tuple[type[nn.Module], Callable[[Any], Sizes]]] = {
 
 @dataclass(frozen=True)
 class SavedModel:
-    """What `load_model` returns. Chapter 10.
+    """What `load_model` returns.
 
     ``evaluate(model.scorer, model.prepare(load_letor(path)))`` treats a file as the training did.
+
+    Chapter 10.
     """
 
     scorer: nn.Module

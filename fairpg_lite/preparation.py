@@ -19,7 +19,9 @@ MAX_GROUPS = 50
 
 @dataclass(frozen=True)
 class Preparation:
-    """How to prepare a dataset for a scorer; `learn` makes one, calling it applies it. Chapter 10.
+    """How to prepare a dataset for a scorer; `learn` makes one, calling it applies it.
+
+    Chapter 10.
 
     Groups come first, from the raw features; then a column may be dropped; then the rest is scaled.
 

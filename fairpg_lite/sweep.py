@@ -41,7 +41,9 @@ def sweep(
     force: bool = False,
     progress: bool = True,
 ) -> list[dict[str, Any]]:
-    """Run ``experiment(lam, seed)`` for every lambda and seed; see `run_cells`. Chapter 15.
+    """Run ``experiment(lam, seed)`` for every lambda and seed; see `run_cells`.
+
+    Chapter 15, eq-15-makespan.
 
     >>> import tempfile
     >>> from dataclasses import dataclass
@@ -88,7 +90,9 @@ def run_cells(
     call; a worker that dies costs nothing but time. A file that was cut off counts as missing;
     one made with other settings is an error. ``force`` computes everything anew.
 
-    Ctrl-C keeps what is finished. Chapter 15.
+    Ctrl-C keeps what is finished.
+
+    Chapter 15.
     """
     cells, out = list(cells), Path(out)
     _check(cells, n_jobs)
@@ -108,9 +112,11 @@ def run_cells(
 
 
 def load_cells(out: str | Path, *, failed: bool = False) -> list[dict[str, Any]]:
-    """Every finished cell below ``out``, sorted by method, lambda and seed. Chapter 15.
+    """Every finished cell below ``out``, sorted by method, lambda and seed.
 
     With ``failed`` also the cells that ended with an error; they have "error" for "result".
+
+    Chapter 15.
     """
     if not Path(out).is_dir():
         raise FileNotFoundError(f"load_cells: {out} is not a directory; give a sweep's `out`.")

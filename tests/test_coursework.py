@@ -363,6 +363,17 @@ def test_a_wrong_answer_gets_its_message(name, capsys):
         assert "Shown by" in printed
 
 
+@pytest.mark.parametrize("seed", [8, 11, 13, 15, 29, 57])
+def test_no_seed_hides_a_slip(seed, capsys):
+    """Seeds with which an early checker gave full marks for a wrong answer."""
+    names = ["4b no mask", "4c no mask", "4b no merit bar", "4c G factor"]
+    if seed in (8, 11, 13):
+        names += ["6 plus", "6 lam ignored", "6 G factor"]
+    for name in names:
+        begin(seed)
+        caught(*WRONG[name], capsys)
+
+
 @pytest.mark.parametrize("name", WRONG)
 def test_a_checker_that_passes_everything_turns_the_test_red(name, capsys, monkeypatch):
     task, answer, words = WRONG[name]

@@ -263,6 +263,15 @@ def _two_groups(n: int, generator: Generator, positive: bool) -> Documents:
             return found
 
 
+def _padded(documents: Documents, label: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """The documents and one that is not there, with numbers that would count if it were."""
+    exposure, merit, groups = (
+        torch.cat([part, part.new_tensor([value])])
+        for part, value in zip(documents, (0.9, 1.0, label), strict=True)
+    )
+    return exposure, merit, groups, torch.arange(len(merit)) < len(merit) - 1
+
+
 # --- the tasks ------------------------------------------------------------------------------
 
 
@@ -300,15 +309,15 @@ def individual(answers: tuple[Any, ...], generator: Generator) -> Finding:
     ]
     v, m, _ = drawn[1]
     without = m * torch.tensor([1.0, 0.0, 1.0, 1.0])
-    edges = {
+    edges: dict[str, tuple[Tensor, Tensor, Tensor | None]] = {
         "a document without merit": (v, without, None),
         "nobody has merit, so there is no pair and D_ind is 0": (v, 0 * m, None),
         "one document": (v[:1], m[:1], None),
-        "padding": (v, m, torch.tensor([True, True, True, False])),
+        "padding": (*_padded(tied, 0)[:2], _padded(tied, 0)[3]),
         "padding, and a document without merit": (
             v,
             without,
-            torch.tensor([True, True, False, True]),
+            torch.tensor([True, True, True, False]),
         ),
     }
     for edge, (exposure, merit, mask) in edges.items():
@@ -328,14 +337,13 @@ def group(answers: tuple[Any, ...], generator: Generator) -> Finding:
     v, m, g = drawn[1]
     tie = torch.full_like(m, 2.0)
     absent = torch.zeros_like(g)
-    padding = torch.ones(5, dtype=torch.bool)
-    padding[int(torch.nonzero(g == 0)[0])] = False
     edges = {
         "a tie in merit": (v, tie, g, None),
         "a tie in merit, groups renamed": (v, tie, 1 - g, None),
         "one group is absent": (v, m, absent, None),
         "one group has no merit": (v, m * (g == 0), g, None),
-        "padding": (v, m + 1, g, padding),
+        "padding": _padded(drawn[0], 0),
+        "padding in the other group": _padded(drawn[0], 1),
     }
     for edge, given in edges.items():
         names = ("exposure", "merit", "groups", "mask")

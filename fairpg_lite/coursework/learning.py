@@ -1,5 +1,6 @@
 """The coursework's tasks on gradients and training, chapters 6 and 7."""
 
+import itertools
 import math
 from collections.abc import Callable
 from functools import lru_cache
@@ -217,12 +218,31 @@ LOOP_SLIPS = (
 
 
 def loop(answers: tuple[Any, ...], generator: Generator) -> Finding:
-    seed = int(torch.randint(10_000, (), generator=generator))
-    data = synthetic(n_queries=6, n_docs=5, seed=seed, minority=0.4, dtype=torch.float64)
-    common = {"lr": 0.3, "epochs": 2, "samples": 8, "seed": seed % 7}
-    asked: list[dict[str, Any]] = [{"data": data, "lam": lam, **common} for lam in (0.0, 6.0)]
+    asked = _telling_runs(generator)
     cases = [Case(inputs, _fitted(*inputs.values())) for inputs in asked]
     return compare(answers[0], cases, LOOP_SLIPS, clue=_which_half)
+
+
+def _telling_runs(generator: Generator) -> list[dict[str, Any]]:
+    """Two runs on a small dataset, without and with fairness, in which fairness matters.
+
+    D_group is one-sided: on some small datasets it is zero throughout, with the |G| factor or
+    without, and then a wrong loop would look right.
+    """
+    while True:
+        seed = int(torch.randint(10_000, (), generator=generator))
+        data = synthetic(n_queries=6, n_docs=5, seed=seed, minority=0.4, dtype=torch.float64)
+        common = {"lr": 0.3, "epochs": 2, "samples": 8, "seed": seed % 7}
+        runs: list[dict[str, Any]] = [{"data": data, "lam": lam, **common} for lam in (0.0, 6.0)]
+        plain, fair = (tuple(run.values()) for run in runs)
+        ends = [
+            _fitted(*plain),
+            _fitted(*fair),
+            _fitted(*fair, disparity=_one_query(g_factor)),
+        ]
+        gaps = [(one - other).abs().max() for one, other in itertools.combinations(ends, 2)]
+        if min(gaps) > 0.02:
+            return runs
 
 
 def _which_half(case: Case, answer: Tensor) -> str:
@@ -294,10 +314,14 @@ SWEEP_SLIPS = (
 
 
 def sweep(answers: tuple[Any, ...], generator: Generator) -> Finding:
-    seed = int(torch.randint(10_000, (), generator=generator))
-    data = synthetic(n_queries=10, n_docs=8, seed=seed, dtype=torch.float64)
     lams = (0.0, 20.0, 5.0)
-    case = Case({"data": data, "lams": lams}, _swept(data, lams))
+    moved = 0.0
+    while moved < 0.01:  # a dataset without disparity would not notice lambda
+        seed = int(torch.randint(10_000, (), generator=generator))
+        data = synthetic(n_queries=10, n_docs=8, seed=seed, dtype=torch.float64)
+        right = _swept(data, lams)
+        moved = float((right[1] - right[0]).abs().max())
+    case = Case({"data": data, "lams": lams}, right)
     return compare(answers[0], [case], SWEEP_SLIPS, tolerance=1e-4)
 
 

@@ -98,7 +98,7 @@ def _unfair(function: Any, generator: Generator) -> Iterator[str]:
 
 def _order(function: Any, generator: Generator) -> Iterator[str]:
     exposure, merit, groups, _ = _random(generator)
-    p = torch.randperm(exposure.shape[-1], generator=generator)
+    p = torch.arange(exposure.shape[-1]).roll(1)  # no document stays where it was
     moved = (exposure[:, p], merit[:, p], groups[:, p], None)
     query = (exposure, merit, groups, None)
     if not torch.allclose(_value(function, query), _value(function, moved), atol=1e-9):
@@ -137,8 +137,8 @@ def _learns(function: Any, generator: Generator) -> Iterator[str]:
     data = synthetic(n_queries=30, seed=int(torch.randint(10_000, (), generator=generator)))
     data = data.to(dtype=torch.float64)
     before = _after_training(function, data, lam=0.0)
-    after = _after_training(function, data, lam=5.0 / max(before, 1e-9))
-    if not after < 0.9 * before:
+    after = _after_training(function, data, lam=20.0 / max(before, 1e-9))
+    if not after < 0.97 * before:
         yield (
             "Half of the points: Fair-PG-Rank trained with a heavy weight on your disparity does "
             f"not bring it down ({before:.4f} without, {after:.4f} with). Is its gradient zero "
