@@ -1,0 +1,207 @@
+"""How a verdict is made: a number with its interval, a region for it, one rule (chapter 13).
+
+A claim of the paper is a sentence and one or more checks. A check measures a number on stored
+cells and says in which region the claim puts it. Nobody types a verdict: `decide` makes it.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+Cells = Sequence[Mapping[str, Any]]
+#: Stored cells by the name of their result directory.
+Results = Mapping[str, Cells]
+Outcome = Literal["yes", "no", "open", "missing"]
+Verdict = Literal["holds", "holds in part", "does not hold", "cannot be tested here"]
+VERDICTS: tuple[Verdict, ...] = (
+    "holds",
+    "holds in part",
+    "does not hold",
+    "cannot be tested here",
+)
+
+
+class MissingCellsError(LookupError):
+    """The cells that a check needs are not among those given."""
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A number, its 95 % interval (nan where there is none), and what the interval is over."""
+
+    value: float
+    low: float
+    high: float
+    over: str
+
+    @property
+    def has_interval(self) -> bool:
+        return not (math.isnan(self.low) or math.isnan(self.high))
+
+
+@dataclass(frozen=True)
+class Check:
+    """One measurement and the region, from ``low`` to ``high``, in which the claim puts it."""
+
+    words: str
+    """What is measured, for the table."""
+    measure: Callable[[Cells], Estimate]
+    low: float = -math.inf
+    high: float = math.inf
+    digits: int = 4
+    """Decimals that mean something."""
+
+    @property
+    def region(self) -> str:
+        """The criterion in words.
+
+        >>> Check("x", len, low=0.0).region, Check("x", len, low=-0.25, high=0.25).region
+        ('above 0', 'between −0.25 and 0.25')
+        """
+        low, high = (f"{end:g}".replace("-", "−") for end in (self.low, self.high))
+        if math.isinf(self.low):
+            return f"below {high}"
+        return f"above {low}" if math.isinf(self.high) else f"between {low} and {high}"
+
+    def outcome(self, found: Estimate) -> Outcome:
+        """Whether all of the interval lies in the region ("yes"), none ("no"), or a part ("open").
+
+        Without an interval nothing is decided.
+        """
+        if not found.has_interval:
+            return "open"
+        if self.low < found.low and found.high < self.high:
+            return "yes"
+        return "no" if found.high <= self.low or found.low >= self.high else "open"
+
+
+def decide(outcomes: Iterable[Outcome]) -> Verdict:
+    """The one rule, from the outcomes of all checks of a claim.
+
+    All yes: holds. Some yes: holds in part. None yes, some no: does not hold. All open or
+    missing: the data at hand do not decide, so it cannot be tested here.
+
+    >>> decide(["yes", "yes"]), decide(["yes", "open"]), decide(["no", "open"]), decide(["open"])
+    ('holds', 'holds in part', 'does not hold', 'cannot be tested here')
+    """
+    found = list(outcomes)
+    if not found:
+        raise ValueError("decide: there are no outcomes; give at least one check.")
+    if all(outcome == "yes" for outcome in found):
+        return "holds"
+    if "yes" in found:
+        return "holds in part"
+    return "does not hold" if "no" in found else "cannot be tested here"
+
+
+def combine(verdicts: Iterable[Verdict]) -> Verdict:
+    """The verdict on a sentence that sums up others: the same rule, one level up.
+
+    What holds in part counts as both a yes and a no.
+
+    >>> combine(["holds", "holds"]), combine(["holds", "cannot be tested here"])
+    ('holds', 'holds in part')
+    >>> combine(["does not hold", "cannot be tested here"])
+    'does not hold'
+    """
+    as_outcomes: dict[Verdict, tuple[Outcome, ...]] = {
+        "holds": ("yes",),
+        "holds in part": ("yes", "no"),
+        "does not hold": ("no",),
+        "cannot be tested here": ("open",),
+    }
+    return decide(outcome for verdict in verdicts for outcome in as_outcomes[verdict])
+
+
+@dataclass(frozen=True)
+class Beside:
+    """The same question asked elsewhere; shown next to a verdict, never part of it."""
+
+    label: str
+    data: str
+    checks: tuple[Check, ...]
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One empirical sentence of the paper, and how it is decided.
+
+    Either ``checks`` on the cells of ``data``, or ``parts``: the ids of the claims it sums up.
+    """
+
+    id: str
+    where: str
+    """Where the paper says it."""
+    words: str
+    """The sentence in our words."""
+    rule: str
+    """Why these checks: how the words of the paper became numbers."""
+    data: str = ""
+    checks: tuple[Check, ...] = ()
+    parts: tuple[str, ...] = ()
+    published: str = ""
+    """The authors' own numbers, where they are known; one unseeded run each."""
+    beside: tuple[Beside, ...] = ()
+
+    def __post_init__(self) -> None:
+        if bool(self.checks) == bool(self.parts) or bool(self.checks) != bool(self.data):
+            raise ValueError(
+                f"Claim: {self.id} has {len(self.checks)} checks on {self.data!r} and "
+                f"{len(self.parts)} parts; give checks with their data, or parts."
+            )
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What one check found; ``why`` says what is missing."""
+
+    check: Check
+    estimate: Estimate | None
+    outcome: Outcome
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A claim with its numbers and its verdict."""
+
+    claim: Claim
+    verdict: Verdict
+    findings: tuple[Finding, ...] = ()
+    parts: tuple["Judged", ...] = ()
+    beside: tuple[tuple[Beside, tuple[Finding, ...]], ...] = ()
+
+
+def look(checks: Iterable[Check], cells: Cells | None) -> tuple[Finding, ...]:
+    """Every check on some cells, None where there are none."""
+    return tuple(_look(check, cells) for check in checks)
+
+
+def _look(check: Check, cells: Cells | None) -> Finding:
+    if cells is None:
+        return Finding(check, None, "missing", "there are no results")
+    try:
+        found = check.measure(cells)
+    except MissingCellsError as missing:
+        return Finding(check, None, "missing", str(missing))
+    return Finding(check, found, check.outcome(found))
+
+
+def judge(claim: Claim, results: Results, others: Mapping[str, Judged] | None = None) -> Judged:
+    """The verdict on a claim from stored cells; ``others`` holds the claims it sums up."""
+    beside = tuple((b, look(b.checks, results.get(b.data))) for b in claim.beside)
+    if claim.parts:
+        parts = tuple((others or {})[part] for part in claim.parts)
+        verdict = combine(part.verdict for part in parts)
+        return Judged(claim, verdict, parts=parts, beside=beside)
+    findings = look(claim.checks, results.get(claim.data))
+    verdict = decide(finding.outcome for finding in findings)
+    return Judged(claim, verdict, findings, beside=beside)
+
+
+def judge_all(claims: Iterable[Claim], results: Results) -> list[Judged]:
+    """All verdicts, in the order of the claims; a summing-up may come before its parts."""
+    claims = list(claims)
+    own = {c.id: judge(c, results) for c in claims if not c.parts}
+    return [own[c.id] if c.id in own else judge(c, results, own) for c in claims]
