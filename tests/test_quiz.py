@@ -11,6 +11,7 @@ import pytest
 import torch
 
 import fairpg_lite as fpg
+from fairpg_lite.experiments.claims import Check, Estimate, decide
 from tools.check_chapters import ROOT
 
 PAGES = sorted((ROOT / "book").glob("quiz_*.md"))
@@ -292,6 +293,18 @@ def test_the_hat_of_quiz_three():
         if query.relevance.any()
     ]
     assert statistics.fmean(from_worst_to_best) < hat.ndcg_at_k / 2
+
+
+def test_the_verdict_of_quiz_three():
+    question, options = QUESTIONS["quiz-3-verdict"]
+    ends = [float(end) for end in re.findall(r"\$([-+]\.\d+)\$", question)]
+    check = Check("the change", len, high=0.0)
+    outcomes = [
+        check.outcome(Estimate((low + high) / 2, low, high, "seeds"))
+        for low, high in (ends[:2], ends[2:])
+    ]
+    (right,) = [words for right, words, _ in options if right]
+    assert f"{decide(outcomes).capitalize()}." == right
 
 
 def test_the_units_of_a_price():
