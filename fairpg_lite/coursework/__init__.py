@@ -112,7 +112,7 @@ _ledger = _Ledger()
 def begin(seed: int) -> RankingDataset:
     """Start afresh: no points, and all data and inputs drawn with ``seed``; returns the data.
 
-    The paper's synthetic data of chapter 7, 60 queries of 10 documents.
+    60 queries of 10 documents: the paper's synthetic data of chapter 7.
 
     >>> begin(seed=0)
     RankingDataset(60 queries, 600 documents, 2 features, groups 0/1)
