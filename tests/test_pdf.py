@@ -99,5 +99,5 @@ def test_what_reaches_over_the_margin_is_named(built_book, tmp_path):
 
 
 def test_a_page_that_is_not_built_is_named(tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"book/nowhere\.html is not there"):
+    with pytest.raises(FileNotFoundError, match=r"book/nowhere\.html is not built"):
         built_page.read("book/nowhere", tmp_path)
