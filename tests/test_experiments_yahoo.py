@@ -145,6 +145,20 @@ def test_seeds_matter_and_lambdas_too(on_mslr):
     assert svm[0] != svm[1]  # the seed draws the validation queries
 
 
+def test_the_kept_epoch_is_the_one_that_was_judged(on_files):
+    """A network whose validation gets worse is judged with the weights of an earlier epoch."""
+    settings = {"data": "mslr", "share": 0.1, "model": "neural", "entropy": 0.0, "lr": 0.01}
+    ranker = FairPGRank(**settings, epochs=4, patience=4)
+    cell = {"lam": 30.0, "config": {"patience": 4}, "result": ranker(30.0, 0)}
+    kept = mslr.kept_epoch(cell)
+    assert kept < 4
+    shorter = FairPGRank(**settings, epochs=kept)(30.0, 0)
+    for name in ("test_ndcg_at_10", "test_policy_d_ind", "train_policy_ndcg"):
+        assert shorter[name] == cell["result"][name]
+    (last, *_) = (c for c in on_files[0] if c["method"].startswith("fair_pg_rank"))
+    assert mslr.kept_epoch(last) == 3
+
+
 def by_hand(scores, relevance):
     """NDCG@10 by scikit-learn, and ERR by walking down the list."""
     gains = 2.0**relevance - 1.0

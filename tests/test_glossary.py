@@ -46,8 +46,11 @@ def test_every_link_to_a_term_has_its_definition(built_book):
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason="no browser on the PATH")
-@pytest.mark.parametrize("width", [1280, 390])
-def test_a_definition_shows_by_keyboard_and_mouse_and_closes(built_book, width):
+@pytest.mark.parametrize(
+    ("width", "chapter"), [(1280, CHAPTER), (390, CHAPTER), (390, "04_exposure.html")]
+)
+def test_a_definition_shows_by_keyboard_and_mouse_and_closes(built_book, width, chapter):
+    """Inside tables too: chapter 4 has a term there."""
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
@@ -55,7 +58,7 @@ def test_a_definition_shows_by_keyboard_and_mouse_and_closes(built_book, width):
             executable_path=CHROMIUM, args=["--headless", "--no-sandbox", "--disable-gpu"]
         )
         page = browser.new_page(viewport={"width": width, "height": 900})
-        page.goto((built_book / "book" / CHAPTER).as_uri())
+        page.goto((built_book / "book" / chapter).as_uri())
         for number in range(page.locator(".defined-term").count()):
             term = page.locator(".defined-term").nth(number)
             tip = term.get_by_role("tooltip", include_hidden=True)
@@ -63,6 +66,9 @@ def test_a_definition_shows_by_keyboard_and_mouse_and_closes(built_book, width):
             term.locator("a").first.focus()
             assert tip.is_visible()
             box = tip.bounding_box()
+            middle = [box["x"] + box["width"] / 2, box["y"] + box["height"] / 2]
+            seen = "([x, y]) => document.elementFromPoint(x, y)?.closest('[role=tooltip]')?.id"
+            assert page.evaluate(seen, middle) == tip.get_attribute("id")
             assert box["x"] >= 0
             assert box["x"] + box["width"] <= width
             page.keyboard.press("Escape")

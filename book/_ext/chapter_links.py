@@ -39,7 +39,7 @@ class Chapter(SphinxRole):
             message = "chapter: %r; write the number, from %s to %s"
             ends = (CHAPTERS[0], CHAPTERS[-1])
             logger.warning(message, self.text, *ends, location=self.get_location())
-        text = nodes.inline("", self.text)
+        text = nodes.inline("", self.text.replace(" ", "\N{NO-BREAK SPACE}"))
         page = chapter_pages(self.env.found_docs).get(number)
         if page is None:
             return [text], []

@@ -8,9 +8,16 @@
     term.classList.remove("dismissed");
     var tip = term.querySelector('[role="tooltip"]');
     tip.style.left = "0";
+    if (term.closest("table")) {
+      // A table scrolls inside its own box, which would cut the definition off.
+      var link = term.getBoundingClientRect();
+      tip.style.position = "fixed";
+      tip.style.left = Math.max(8, link.left) + "px";
+      tip.style.top = link.bottom + "px";
+    }
     var room = document.documentElement.clientWidth - 8;
     var over = tip.getBoundingClientRect().right - room;
-    if (over > 0) tip.style.left = -over + "px";
+    if (over > 0) tip.style.left = parseFloat(tip.style.left) - over + "px";
   }
 
   document.addEventListener("mouseover", place);

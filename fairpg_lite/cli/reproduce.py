@@ -71,6 +71,12 @@ def add_parser(subparsers: Subparsers) -> None:
     parser.add_argument(
         "--stand-in", action="store_true", help="yahoo: artificial data of the same shape instead"
     )
+    parser.add_argument(
+        "--epochs",
+        metavar="N",
+        type=number(int, 1),
+        help="yahoo, mslr: passes over the training queries (default: as published)",
+    )
     parser.add_argument("--scheduler", metavar="ADDR", help="a Dask cluster, tcp://host:8786")
     parser.add_argument("--force", action="store_true", help="compute everything anew")
     add_verbosity(parser)
@@ -106,6 +112,8 @@ def _check(args: argparse.Namespace) -> None:
                 raise UsageError(
                     f"{name} belongs to `reproduce yahoo`; {args.experiment} brings its own data."
                 )
+    if args.epochs is not None and args.experiment not in ("yahoo", "mslr"):
+        raise UsageError("--epochs belongs to `reproduce yahoo` and `reproduce mslr`.")
     if args.data is not None and args.stand_in:
         raise UsageError("--data and --stand-in exclude each other: real files or the stand-in.")
 
@@ -113,6 +121,7 @@ def _check(args: argparse.Namespace) -> None:
 def _options(args: argparse.Namespace, module: ModuleType, out: Path) -> dict[str, Any]:
     """What this experiment's plan can use beyond seeds and quick."""
     offered = {"data": args.data, "stand_in": args.stand_in, "checkpoints": out / "checkpoints"}
+    offered["epochs"] = args.epochs
     known = inspect.signature(module.plan).parameters
     return {name: value for name, value in offered.items() if name in known}
 
@@ -180,6 +189,7 @@ def _command(args: argparse.Namespace) -> str:
     words += ["--quick"] if args.quick else []
     words += ["--data PATH"] if args.data is not None else []
     words += ["--stand-in"] if args.stand_in else []
+    words += [f"--epochs {args.epochs}"] if args.epochs is not None else []
     return " ".join(words)
 
 

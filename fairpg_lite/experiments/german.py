@@ -105,4 +105,5 @@ def _against_lambda(ax: Any, learned: list[dict[str, Any]], name: str) -> None:
         linestyle="--", band=False,
     )  # fmt: skip
     runs = len({cell["seed"] for cell in paper})
-    plots.lambda_panel(ax, paper, name, label=f"same queries, {runs} runs", colour="blue")
+    words = f"same queries, {runs} run{'s' if runs > 1 else ''}"
+    plots.lambda_panel(ax, paper, name, label=words, colour="blue")

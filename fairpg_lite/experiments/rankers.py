@@ -204,7 +204,7 @@ def measure(
     at_10 = evaluate(_as_given, scored, 10, deterministic=True, max_grade=TOP_GRADE)
     whole = evaluate(_as_given, scored, deterministic=True, max_grade=TOP_GRADE)
     no_merit = torch.tensor([bool((query.relevance == 0).all()) for query in dataset])
-    figures = {
+    figures: dict[str, Any] = {
         "queries": len(dataset),
         "documents": dataset.n_documents,
         "without_relevant": float(no_merit.double().mean()),

@@ -47,6 +47,20 @@ def paper_name(cell: Mapping[str, Any]) -> str:
     return {"rank_svm": "RankSVM", "gbdt": "GBDT", "lambdamart": "LambdaMART"}[cell["method"]]
 
 
+def kept_epoch(cell: Mapping[str, Any]) -> int:
+    """The epoch, from 1, whose weights a policy's cell was judged with.
+
+    The last one, unless the validation queries chose (``patience``): then the first with the best
+    U - lam * D there, from figures stored to six digits.
+    """
+    history = cell["result"]["history"]
+    if cell["config"]["patience"] is None:
+        return len(history["utility"])
+    pairs = zip(history["valid_utility"], history["valid_disparity"], strict=True)
+    values = [utility - cell["lam"] * disparity for utility, disparity in pairs]
+    return 1 + values.index(max(values))
+
+
 def table(cells: Cells, *, paper: bool = True) -> list[dict[str, Any]]:
     """Table 1: one row per method, lam = 0, the most probable ranking on the test queries.
 

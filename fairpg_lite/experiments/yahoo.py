@@ -85,7 +85,7 @@ def plan(
         settings = {**common, "model": model, "epochs": epochs}
         cells += grid(FairPGRank(entropy=ENTROPY, **settings), lambdas, chosen)
         cells += grid(FairPGRank(entropy=1.0, **settings), [0.0], chosen)
-    fewer = QUICK if quick else {"rounds": 300, "C": CS}
+    fewer: dict[str, Any] = QUICK if quick else {"rounds": 300, "C": CS}
     for objective in ("lambdarank", "regression"):
         trees = Trees(objective=objective, rounds=fewer["rounds"], **common)
         cells += grid(trees, [0.0], [0])
