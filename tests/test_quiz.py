@@ -1,14 +1,17 @@
 """Every quiz question has one right answer and a word on each option, and its numbers are true."""
 
+import json
 import math
 import re
 import shutil
 import statistics
 
+import numpy as np
 import pytest
 import torch
 
 import fairpg_lite as fpg
+from fairpg_lite.experiments.claims import Check, Estimate, decide
 from tools.check_chapters import ROOT
 
 PAGES = sorted((ROOT / "book").glob("quiz_*.md"))
@@ -40,6 +43,17 @@ def figures(text):
 def short(number, digits):
     """As the book writes it: .63 and not 0.63."""
     return f"{number:.{digits}f}".lstrip("0")
+
+
+def stored(data, method, lam, name):
+    """One value per seed from the stored cells, read as plain JSON."""
+    paths = sorted((ROOT / "results" / data / "cells" / method).glob("*.json"))
+    cells = [json.loads(path.read_text(encoding="utf-8")) for path in paths]
+    return [cell["result"][name] for cell in cells if cell["lam"] == lam]
+
+
+def stored_mean(*of):
+    return statistics.fmean(stored(*of))
 
 
 def computed():
@@ -76,7 +90,65 @@ def computed():
             short(0.02 / math.sqrt(2 * math.pi), 3),
             short(0.02 * math.sqrt(2 / math.pi), 3),
         },
+        **of_part_three(),
+        **of_part_four(),
     }
+
+
+def of_part_three():
+    """From the stored results, apart from the two that follow from definitions."""
+    log = [1 / math.log2(1 + j) for j in range(1, 11)]
+    linear, svm = per_query("fair_pg_rank-linear-entropy0"), per_query("rank_svm")
+    trained = ("mslr", "fair_pg_rank-linear-entropy0")
+    one_sided, both = (
+        stored_mean("german", "fair_pg_rank-sample-sex", 0, name)
+        for name in ("d_group", "group_gap")
+    )
+    return {
+        "quiz-3-turn": set(),
+        "quiz-3-factor": {short(statistics.fmean(log[:2]) / statistics.fmean(log[2:]), 2)},
+        "quiz-3-paired": {short(end, 2) for end in interval(svm - linear)},
+        "quiz-3-hat": {
+            short(stored_mean(*trained, 100, "train_policy_d_ind"), 4),
+            short(stored_mean(*trained, 0, "train_policy_ndcg_at_10"), 2),
+        },
+        "quiz-3-gap": {f"{left_of('group_gap'):.0%}", f"{one_sided / both:.0%}"},
+        "quiz-3-verdict": set(),
+    }
+
+
+def of_part_four():
+    training = 0.05 * 1_000_000 / 1000 * 20
+    return {
+        "quiz-4-budget": set(),
+        "quiz-4-units": {short(2 / 5, 1)},
+        "quiz-4-lottery": set(),
+        "quiz-4-list": set(),
+        "quiz-4-place": set(),
+        "quiz-4-cost": {
+            f"{30 * training / 60 / 60:.1f}",
+            f"{training * math.ceil(30 / 60) / 60:.1f}",
+            f"{training * math.ceil(30 / 15) / 60:.1f}",
+            f"{30 * training / 3600:.1f}",
+        },
+    }
+
+
+def per_query(method):
+    """NDCG@10 of the 42 test queries, means over seeds (42,)."""
+    return np.mean(stored("mslr", method, 0, "test_ndcg_at_10_per_query"), axis=0)
+
+
+def interval(values):
+    """95 % by drawing the queries anew, with the draws of chapter 10, so that no digit differs."""
+    picks = np.random.default_rng(0).integers(0, len(values), (10_000, len(values)))
+    return np.quantile(values[picks].mean(1), [0.025, 0.975])
+
+
+def left_of(name):
+    method = "fair_pg_rank-sample-sex"
+    last, first = (stored_mean("german", method, lam, name) for lam in (25, 0))
+    return last / first
 
 
 def relative_error(n, S):
@@ -110,7 +182,7 @@ def test_the_error_of_a_sampled_gradient():
 
 
 def test_there_is_a_quiz_for_each_finished_part():
-    assert [page.stem for page in PAGES[:2]] == ["quiz_1", "quiz_2"]
+    assert [page.stem for page in PAGES] == ["quiz_1", "quiz_2", "quiz_3", "quiz_4"]
     for page in PAGES:
         text = page.read_text(encoding="utf-8")
         assert 5 <= len(BLOCK.findall(text)) == text.count("{quiz}") <= 6
@@ -129,7 +201,7 @@ def test_one_answer_is_right_and_each_has_feedback(label):
 FIGURES = computed()
 
 
-@pytest.mark.parametrize("label", [x for x in QUESTIONS if x[:7] in ("quiz-1-", "quiz-2-")])
+@pytest.mark.parametrize("label", QUESTIONS)
 def test_the_numbers_are_computed(label):
     """Every figure in the answers is computed here, or was given in the question."""
     question, options = QUESTIONS[label]
@@ -144,6 +216,109 @@ def test_the_threshold_of_proportionality():
     answer = QUESTIONS["quiz-1-proportion"][1][2]
     assert answer[0]
     assert rf"\epsilon^* = {short(sum(bias) / 9, 3)}$" in answer[2]
+
+
+def synthetic_queries():
+    """Features, relevance and groups of the stored seeds' 2,000 queries."""
+    batches = [next(iter(fpg.synthetic(seed=seed).batches(100))) for seed in range(20)]
+    return [
+        torch.cat([getattr(batch, name) for batch in batches]).double()
+        for name in ("features", "relevance", "groups")
+    ]
+
+
+def angle_of_least_disparity():
+    """Of theta, length 4, in degrees: exact exposure on the queries of the stored seeds."""
+    x, relevance, groups = synthetic_queries()
+
+    def disparity(degrees):
+        angle = math.radians(degrees)
+        theta = 4 * torch.tensor([math.cos(angle), math.sin(angle)], dtype=torch.float64)
+        v = fpg.PlackettLuce(x @ theta).exposure(tolerance=1e-5)
+        return float(fpg.group_disparity(v, relevance, groups.long()).mean())
+
+    return min(range(-5, 41, 5), key=disparity)
+
+
+def test_the_figures_that_the_questions_of_part_three_give():
+    """What a question states is measured too."""
+    method = "fair_pg_rank-sample-clip5"
+    first, last = (
+        stored_mean("synthetic", method, lam, "theta2")
+        / stored_mean("synthetic", method, lam, "theta1")
+        for lam in (0, 25)
+    )
+    said, options = QUESTIONS["quiz-3-turn"]
+    assert f"from {short(first, 2)} at" in said
+    assert f"to {short(last, 2)} at" in said
+    assert f"at about {angle_of_least_disparity()}°" in options[0][2]
+
+    said, options = QUESTIONS["quiz-3-paired"]
+    stated = {
+        short(x, 2)
+        for values in map(per_query, ("fair_pg_rank-linear-entropy0", "rank_svm"))
+        for x in (values.mean(), *interval(values))
+    }
+    assert figures(said) - {"95 %"} == stated
+    network = per_query("fair_pg_rank-neural-entropy0")
+    low, high = interval(network - per_query("rank_svm"))
+    assert network.mean() < per_query("rank_svm").mean()
+    assert low < 0 < high
+
+    assert figures(QUESTIONS["quiz-3-gap"][0]) == {f"{left_of('d_group'):.0%}".replace("%", " %")}
+
+
+def test_the_minority_has_more_merit_in_about_half_of_the_queries():
+    _, relevance, minority = synthetic_queries()
+    both = (minority.sum(1) > 0) & (minority.sum(1) < 10)
+    means = [(relevance * of).sum(1) / of.sum(1) for of in (minority, 1 - minority)]
+    assert abs((means[0] > means[1])[both].double().mean() - 0.5) < 0.05
+
+
+def test_the_hat_of_quiz_three():
+    """At the largest price the policy has the NDCG of a lottery, on the stored test queries."""
+    trained = ("mslr", "fair_pg_rank-linear-entropy0")
+    _, test = fpg.mslr_sample(dtype=torch.float64)
+    hat = fpg.evaluate(lambda x: torch.zeros(x.shape[:-1]).double(), test, k=10, samples=1)
+    stated = {
+        short(stored_mean(*trained, lam, f"test_policy_{name}"), digits)
+        for lam in (0, 100)
+        for name, digits in (("d_ind", 4), ("ndcg_at_10", 3))
+    }
+    assert figures(QUESTIONS["quiz-3-hat"][0]) == stated | {short(hat.ndcg_at_k, 3)}
+    assert hat.d_ind < 1e-9
+    from_worst_to_best = [
+        float(fpg.ndcg(query.relevance.argsort(), query.relevance, k=10))
+        for query in test
+        if query.relevance.any()
+    ]
+    assert statistics.fmean(from_worst_to_best) < hat.ndcg_at_k / 2
+
+
+def test_the_verdict_of_quiz_three():
+    question, options = QUESTIONS["quiz-3-verdict"]
+    ends = [float(end) for end in re.findall(r"\$([-+]\.\d+)\$", question)]
+    check = Check("the change", len, high=0.0)
+    outcomes = [
+        check.outcome(Estimate((low + high) / 2, low, high, "seeds"))
+        for low, high in (ends[:2], ends[2:])
+    ]
+    (right,) = [words for right, words, _ in options if right]
+    assert f"{decide(outcomes).capitalize()}." == right
+
+
+def test_the_units_of_a_price():
+    """quiz-4-units: five times the merit needs five times the price, for both disparities."""
+    merit, groups = torch.tensor([3.0, 1.0, 2.0, 1.0]), torch.tensor([0, 0, 1, 1])
+    v = fpg.PlackettLuce(torch.tensor([3.0, 1.0, 0.0, 0.5])).exposure()
+    for disparity in (
+        lambda m: fpg.individual_disparity(v, m),
+        lambda m: fpg.group_disparity(v, m, groups),
+    ):
+        assert disparity(merit) > 0
+        assert torch.isclose(10 * disparity(5 * merit), 2 * disparity(merit))
+    (right,) = [words for right, words, _ in QUESTIONS["quiz-4-units"][1] if right]
+    assert right == "10"
 
 
 def test_the_right_answers_are_not_always_in_one_place():

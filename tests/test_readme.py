@@ -1,5 +1,6 @@
 """Every command, code block, link and figure of README.md works as written."""
 
+import json
 import os
 import re
 import subprocess
@@ -95,6 +96,24 @@ def test_the_figures_in_the_text_are_computed():
     (said,) = re.findall(r"\*\*(\d+) per cent lower\*\*", TEXT)
     assert round(100 * loss) == int(said)
     assert float(v[0] / v[9]) > 3
+
+
+STORED = re.findall(r"^\| \[(\w+)\]\(results/.*\| ([\d,]+) \| (\d+) \|$", TEXT, flags=re.M)
+
+
+@pytest.mark.parametrize(("name", "runs", "minutes"), STORED)
+def test_the_stored_results_are_as_many_and_took_as_long_as_said(name, runs, minutes):
+    paths = (ROOT / "results" / name / "cells").rglob("*.json")
+    seconds = [json.loads(path.read_text())["seconds"] for path in paths]
+    assert f"{len(seconds):,}" == runs
+    assert round(sum(seconds) / 60) == int(minutes)
+
+
+def test_all_parts_and_commands_are_named():
+    assert {name for name, _, _ in STORED} >= {"synthetic", "german", "mslr"}
+    chapters = {p.name for p in (ROOT / "book").glob("[01]*.md")}
+    assert all(f"(book/{name})" in TEXT for name in chapters)
+    assert all(f"`{name}`" in TEXT for name in ("fit", "evaluate", "rank", "reproduce"))
 
 
 @pytest.mark.parametrize("target", re.findall(r"\]\(([^)]+)\)", TEXT))

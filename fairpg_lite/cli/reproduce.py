@@ -41,8 +41,9 @@ examples:
   fairpg-lite reproduce yahoo --data ~/yahoo/set1 --jobs 8
   fairpg-lite reproduce yahoo --stand-in --quick
 
-time: synthetic takes about 16 minutes on one core and german about 45, half of that with --jobs 2
-(added up from the processor time of single cells); with --quick each is done within half a minute.
+time: synthetic and german take about 20 minutes each on one core and mslr 15, half of that with
+--jobs 2 (added up from the stored cells of a busy machine); with --quick each is done within half a
+minute.
 The same call again adds what is missing; --force computes everything anew."""
 QUICK = "QUICK VERSION, few and small runs: it shows that the path works, the numbers mean nothing."
 
