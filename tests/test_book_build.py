@@ -75,6 +75,7 @@ def test_repository_links_only_where_an_address_is_known(built_book):
     page = (built_book / "book" / "01_ten_candidates.html").read_text()
     address = extension().repository()
     assert ("mybinder.org" in page) == (address is not None)
+    assert ("colab.research" in page) == (address or "").startswith("https://github.com/")
     assert ("source-repository-button" in page) == (address is not None)
 
 
@@ -147,7 +148,33 @@ def test_a_clean_small_book_builds_with_links_to_a_known_repository(project):
         "mybinder.org/v2/gh/owner/name/main?urlpath=lab/tree/book/01_ten_candidates.ipynb" in page
     )
     assert 'href="https://github.com/owner/name"' in page
+    colab = "colab.research.google.com/github/owner/name/blob/main/book/01_ten_candidates.ipynb"
+    assert f'href="https://{colab}"' in page
     assert list(problems(html)) == []
+    other = (html / "book" / "notation.html").read_text()  # nothing to run there
+    assert "mybinder.org" not in other
+    assert "colab.research" not in other
+
+
+def test_every_chapter_can_be_downloaded_as_it_was_run(built_book):
+    for notebook in sorted((ROOT / "book").glob("[0-9]*.ipynb")):
+        page = (built_book / "book" / f"{notebook.stem}.html").read_text()
+        assert f'href="../_sources/book/{notebook.name}"' in page
+        copy = built_book / "_sources" / "book" / notebook.name
+        assert copy.read_bytes() == notebook.read_bytes()
+
+
+def test_a_repository_elsewhere_has_no_colab_button(project):
+    shutil.copy(ROOT / "book" / "01_ten_candidates.ipynb", project / "book")
+    (project / "book" / "api.md").write_text((ROOT / "book" / "api.md").read_text())
+    toc = project / "_toc.yml"
+    extra = "      - file: book/01_ten_candidates\n      - file: book/api\n"
+    toc.write_text(toc.read_text() + extra)
+    done = build(project, FAIRPG_REPOSITORY_URL="https://gitlab.com/owner/name.git")
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    page = (project / "_build" / "html" / "book" / "01_ten_candidates.html").read_text()
+    assert "mybinder.org/v2/gl/owner%2Fname/main?urlpath=lab/tree/book/01_ten" in page
+    assert "colab.research" not in page
 
 
 @pytest.mark.parametrize(

@@ -168,7 +168,7 @@ def test_every_page_was_visited(built_book):
 def test_every_link_between_pages_leads_somewhere(built_book, report):
     assert list(problems(built_book)) == []
     report.lines.append(
-        f"Links between pages, all resolved: {internal_links(read_pages(built_book))}"
+        f"- links between pages, all resolved: {internal_links(read_pages(built_book))}"
     )
 
 

@@ -40,8 +40,14 @@ TEXT_WIDTH = 642  # CSS pixels between the margins of print.css: 170 mm
 def unique_ids(article: Tag, name: str, known: set[str]) -> None:
     """Give every id its page's name, and turn links between the book's pages into links inside."""
     here = built_page.slug(name)
+    seen: set[str] = set()
     for element in article.select("[id]"):
-        element["id"] = f"{here}--{element['id']}"
+        place = str(element["id"])
+        if place in seen:  # every exercise's text has the same id: a link means the first
+            del element["id"]
+        else:
+            seen.add(place)
+            element["id"] = f"{here}--{place}"
     for link in article.select("a[href]"):
         parts = urlsplit(str(link["href"]))
         if parts.scheme or parts.netloc:

@@ -64,6 +64,20 @@ def repository() -> str | None:
     return web_address(remote)
 
 
+def launchers(address: str) -> dict[str, str]:
+    """Where a chapter of the repository at `address` can be opened with a kernel.
+
+    >>> sorted(launchers("https://github.com/owner/name"))
+    ['binderhub_url', 'colab_url']
+    >>> sorted(launchers("https://gitlab.com/owner/name"))  # Colab reads from GitHub only
+    ['binderhub_url']
+    """
+    places = {"binderhub_url": "https://mybinder.org"}
+    if address.startswith("https://github.com/"):
+        places["colab_url"] = "https://colab.research.google.com"
+    return places
+
+
 def configure(app: Sphinx, config: Config) -> None:
     config.mathjax_path = f"mathjax/{MATHJAX}"
     config.nb_ipywidgets_js = {}  # frames() needs no library; live widgets need a kernel anyway
@@ -75,10 +89,7 @@ def configure(app: Sphinx, config: Config) -> None:
             repository_branch=os.environ.get("FAIRPG_REPOSITORY_BRANCH", "main"),
             use_repository_button=True,
             use_issues_button=True,
-            launch_buttons={
-                **options.get("launch_buttons", {}),
-                "binderhub_url": "https://mybinder.org",
-            },
+            launch_buttons={**options.get("launch_buttons", {}), **launchers(address)},
         )
         config.html_theme_options = options
 
