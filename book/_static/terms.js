@@ -7,17 +7,20 @@
     if (!term) return;
     term.classList.remove("dismissed");
     var tip = term.querySelector('[role="tooltip"]');
-    tip.style.left = "0";
-    if (term.closest("table")) {
-      // A table scrolls inside its own box, which would cut the definition off.
-      var link = term.getBoundingClientRect();
-      tip.style.position = "fixed";
-      tip.style.left = Math.max(8, link.left) + "px";
-      tip.style.top = link.bottom + "px";
-    }
-    var room = document.documentElement.clientWidth - 8;
-    var over = tip.getBoundingClientRect().right - room;
+    var link = term.getBoundingClientRect();
+    // A table scrolls inside its own box, which would cut off what is placed in it.
+    var fixed = term.closest("table") !== null;
+    tip.style.position = fixed ? "fixed" : "absolute";
+    tip.style.left = fixed ? Math.max(8, link.left) + "px" : "0";
+    tip.style.top = fixed ? link.bottom + "px" : "100%";
+    tip.style.bottom = "auto";
+    var box = tip.getBoundingClientRect();
+    var over = box.right - (document.documentElement.clientWidth - 8);
     if (over > 0) tip.style.left = parseFloat(tip.style.left) - over + "px";
+    if (box.bottom > window.innerHeight && link.top > box.height) {
+      tip.style.top = fixed ? link.top - box.height + "px" : "auto";
+      tip.style.bottom = fixed ? "auto" : "100%";
+    }
   }
 
   document.addEventListener("mouseover", place);
