@@ -22,7 +22,7 @@ from fairpg_lite._cells import Cell, grid
 from fairpg_lite.figures import use_style
 
 COMMAND = "python -m benchmarks.sweep"
-LAMBDAS, SEEDS, ROUNDS = (0, 1, 5, 25), range(4), 5
+LAMBDAS, SEEDS, ROUNDS = (0, 1, 5, 25), range(4), 3
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ def main(small: bool = False) -> None:
     """Measure at cells of different length, print, store and draw."""
     torch.set_num_threads(1)
     rows = []
-    for epochs in (1,) if small else (1, 5, 20):
+    for epochs in (1,) if small else (1, 5, 10):
         experiment = SyntheticFairPGRank(epochs)
         cells = grid(experiment, LAMBDAS[:2] if small else LAMBDAS, SEEDS)
         row = {"epochs": epochs, **measure(cells, 1 if small else ROUNDS)}
