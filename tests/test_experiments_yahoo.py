@@ -2,13 +2,17 @@
 
 import json
 import math
+import os
 import pickle
+from pathlib import Path
 
+import jupytext
 import numpy as np
 import pytest
 import torch
 from sklearn.metrics import ndcg_score
 
+import fairpg_lite
 from fairpg_lite import LinearScorer, RankingDataset, fit, mslr_sample, yahoo_like
 from fairpg_lite.baselines import gbdt, rank_svm
 from fairpg_lite.cli import main
@@ -19,6 +23,7 @@ from fairpg_lite.experiments.rankers_report import PAPER_TABLE_1, data_of, trade
 from fairpg_lite.experiments.ranking_data import cached_stand_in, load_parts
 from fairpg_lite.sweep import run_cells
 
+ROOT = Path(__file__).parents[1]
 QUERIES = {"train": 45, "valid": 22, "test": 25}
 FIGURES = ("ndcg_at_10", "err", "d_ind")
 POLICY = ("policy_ndcg", "policy_ndcg_at_10", "policy_d_ind")
@@ -368,3 +373,23 @@ def test_measure_counts_queries_without_anything_relevant():
     assert found["without_relevant"] == 0.5
     assert found["ndcg_at_10"] == 1.0  # by convention, and document 2 before 3
     assert found["err"] == pytest.approx(0.5 * 3 / 16)
+
+
+def test_chapter_10_fills_in_the_real_column(files, tmp_path, monkeypatch, capsys):
+    """The chapter's own cell, with FAIRPG_YAHOO set, on files in the real format."""
+    text = (ROOT / "book" / "10_pg_rank.md").read_text(encoding="utf-8")
+    cells = jupytext.reads(text, "md:myst").cells
+    (cell,) = [c for c in cells if c.cell_type == "code" and 'get("FAIRPG_YAHOO")' in c.source]
+    (tmp_path / "book").mkdir()
+    monkeypatch.chdir(tmp_path / "book")  # no ../results/yahoo here
+    names = {"os": os, "Path": Path, "fpg": fairpg_lite, "yahoo": yahoo}
+    monkeypatch.delenv("FAIRPG_YAHOO", raising=False)
+    exec(cell.source, dict(names))
+    assert "stays empty" in capsys.readouterr().out
+    monkeypatch.setenv("FAIRPG_YAHOO", str(files))
+    monkeypatch.setenv("FAIRPG_YAHOO_ANY_SIZE", "1")
+    exec(cell.source, dict(names))
+    shown = capsys.readouterr().out
+    assert all(name in shown for name in ("RankSVM", "GBDT", "PG-Rank (neural)", "0.76145"))
+    assert "Yahoo" in shown
+    assert "stand-in" not in shown
