@@ -98,7 +98,7 @@ def test_the_figures_in_the_text_are_computed():
     assert float(v[0] / v[9]) > 3
 
 
-STORED = re.findall(r"^\| \[(\w+)\]\(results/.*\| ([\d,]+) \| (\d+) \|$", TEXT, flags=re.M)
+STORED = re.findall(r"^\| \[([\w-]+)\]\(results/.*\| ([\d,]+) \| (\d+) \|$", TEXT, flags=re.M)
 
 
 @pytest.mark.parametrize(("name", "runs", "minutes"), STORED)

@@ -47,6 +47,8 @@ def planned(name):
     options = {}
     if "--seeds" in words:
         options["seeds"] = int(words[words.index("--seeds") + 1])
+    if "--epochs" in words:
+        options["epochs"] = int(words[words.index("--epochs") + 1])
     if "--stand-in" in words:
         options["stand_in"] = True
     assert "--quick" not in words
