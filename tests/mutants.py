@@ -119,7 +119,7 @@ MUTANTS = [
     (
         "the race forgets how moving one document moves the others",
         "race.py",
-        "both = direct - slope * arrival",
+        "both = direct - slope * race.arrival",
         "both = direct",
         "test_exact.py::test_written_out_gradient_equals_finite_differences",
     ),
