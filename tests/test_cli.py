@@ -125,7 +125,8 @@ def test_evaluate_is_the_modules_evaluate(here, capsys, k):
     assert (found["queries"], found["documents"], found["k"]) == (30, 150, k)
     for name, sure in (("policy", False), ("ranking", True)):
         expected = fl.evaluate(scorer, data, k, deterministic=sure)
-        for figure, values in expected.per_query.items():
+        for figure in expected.to_dict():
+            values = expected.per_query[figure]
             assert found[name][figure] == getattr(expected, figure)
             assert found["counted"][figure] == int((~values.isnan()).sum())
             cells = [row[f"{name}_{figure}"] for row in rows]

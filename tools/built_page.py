@@ -26,7 +26,7 @@ def parts_in_order() -> list[tuple[str, list[str]]]:
     parts = [("", [toc["root"]])]
     for part in toc["parts"]:
         parts.append(
-            (part["caption"], [name for entry in part["chapters"] for name in names(entry)])
+            (part.get("caption", ""), [name for entry in part["chapters"] for name in names(entry)])
         )
     return parts
 
