@@ -21,7 +21,7 @@ from fairpg_lite.objective import batch_disparity, batch_utility
 from fairpg_lite.policy import PlackettLuce
 
 Scorer = Callable[[Tensor], Tensor]
-FIGURES = ("ndcg", "ndcg_at_k", "err", "average_rank", "d_ind", "d_group")
+FIGURES = ("ndcg", "ndcg_at_k", "err", "average_rank", "d_ind", "d_group", "group_gap")
 
 
 @dataclass(frozen=True)
@@ -41,13 +41,9 @@ class Evaluation:
     average_rank: float
     d_ind: float
     d_group: float
+    group_gap: float
     k: int | None
     per_query: dict[str, Tensor]
-
-    @property
-    def group_gap(self) -> float:
-        """Mean over queries of how far one group is ahead per unit of merit, whichever it is."""
-        return float(self.per_query["group_gap"].double().nanmean())
 
     def to_dict(self) -> dict[str, Any]:
         """The means, ready for JSON."""
@@ -89,7 +85,7 @@ def evaluate(
     if max_grade is None:
         max_grade = max(1.0, float(dataset.relevance.max().ceil()))
     rules = _Rules(k, undefined, undefined_disparity, merit, bias, max_grade)
-    rows: dict[str, list[Tensor]] = {name: [] for name in (*FIGURES, "group_gap")}
+    rows: dict[str, list[Tensor]] = {name: [] for name in FIGURES}
     order: list[Tensor] = []
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():

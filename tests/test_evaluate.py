@@ -174,6 +174,7 @@ def test_result_prints_and_serialises(scorer):
         "average_rank",
         "d_ind",
         "d_group",
+        "group_gap",
     }
     assert len(all_rankings(3)) == 6
 

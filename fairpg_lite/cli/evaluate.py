@@ -44,6 +44,7 @@ _NAMES = {
     "average_rank": "average rank",
     "d_ind": "D_ind",
     "d_group": "D_group",
+    "group_gap": "two-sided gap",
 }
 
 
