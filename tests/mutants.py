@@ -202,6 +202,14 @@ MUTANTS = [
         "test_sweep.py::test_two_processes_give_the_numbers_of_one",
     ),
     (
+        "two sweeps on one directory share a temporary file",
+        "_cell_files.py",
+        """        with open(temporary, "x", encoding="utf-8") as file:""",
+        """        temporary = path.with_name(f".{path.name}.0.tmp")
+        with open(temporary, "w", encoding="utf-8") as file:""",
+        "test_sweep.py::test_two_writers_of_one_cell_have_a_file_each",
+    ),
+    (
         "the checksum of a model's weights is not verified",
         "models.py",
         "if found[-1] == expected:",

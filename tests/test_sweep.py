@@ -506,6 +506,14 @@ def test_a_full_disk_is_named_and_leaves_nothing_half(process):
     assert [p for p in (folder / "full").rglob("*") if p.is_file()] == []
 
 
+def test_two_writers_of_one_cell_have_a_file_each(tmp_path):
+    """Both are between writing and renaming: neither may hold the other's text."""
+    path = tmp_path / "lam=0_seed=0.json"
+    first, second = _cell_files._temporary(path, "first"), _cell_files._temporary(path, "second")
+    assert (first.read_text(), second.read_text()) == ("first", "second")
+    assert first.parent == second.parent == tmp_path
+
+
 def test_a_temporary_file_that_vanishes_is_written_again(tmp_path, monkeypatch):
     """As when another sweep has finished the same cell and cleared up."""
     replace, vanished = os.replace, []
