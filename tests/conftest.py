@@ -1,10 +1,16 @@
 """One thread per test: the suite runs in two processes, and sums keep their order."""
 
+import signal
+
 import pytest
 import torch
 from hypothesis import settings
 
 torch.set_num_threads(1)
+# A run in the background (nohup, &) ignores Ctrl-C and hands that on to every process it starts;
+# the tests that send a Ctrl-C must not depend on how the run was started.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 settings.register_profile("house", deadline=None, derandomize=True, max_examples=40)
 settings.load_profile("house")
 

@@ -27,8 +27,6 @@ FILES = _cell_files.__file__
 KILLS = 20
 CELLS = grid(Plain(pause=0.005), [0, 0.1, 25], range(3)) + grid(Careless(500), [0.5], range(3))
 WRITING = {"write_cell", "_place", "_temporary"}
-# Editing the checkout while the tests run must not make files differ; test_sweep.py tests `commit`.
-_provenance.commit = lambda results=(): "0000000"  # type: ignore[assignment]
 
 
 def forked(work: Callable[[], object]) -> int:
@@ -140,6 +138,9 @@ def full_disk(folder: Path) -> str:
 
 def main(folder: Path) -> None:
     torch.set_num_threads(1)
+    # Editing the checkout while the tests run must not make files differ; test_sweep.py tests
+    # `commit`. Here, not above: pytest imports this file too, looking for doctests.
+    _provenance.commit = lambda results=(): "0000000"  # type: ignore[assignment]
     rng = random.Random(0)
     report = {
         "clock": killed_by_clock(folder, rng),

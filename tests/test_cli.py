@@ -139,7 +139,7 @@ def test_the_table_shows_the_same_figures(here, capsys):
     lines = out.splitlines()
     assert (code, err) == (0, "")
     assert "30 queries, 150 documents" in lines[0]
-    names = ["NDCG", "NDCG@3", "ERR@3", "average rank", "D_ind", "D_group"]
+    names = ["NDCG", "NDCG@3", "ERR@3", "average rank", "D_ind", "D_group", "two-sided gap"]
     for name, figure, line in zip(names, found["policy"], lines[3:], strict=True):
         values = [found[kind][figure] for kind in ("policy", "ranking")]
         assert line.split() == [*name.split(), *[f"{value:.4f}" for value in values]]

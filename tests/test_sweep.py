@@ -623,6 +623,7 @@ def test_commit_of_a_checkout(tmp_path, monkeypatch):
         (folder / "file.py").write_text("1")
     monkeypatch.setattr(_provenance, "PACKAGE", package)
     monkeypatch.setattr(_provenance, "__file__", str(package / "file.py"))
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))  # one above is not ours
     assert _provenance.commit() == "unknown"
     git(tmp_path, "init")
     git(tmp_path, "commit", "--allow-empty", "-m", "empty")
