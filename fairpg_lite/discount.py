@@ -21,9 +21,18 @@ def _nodes(bias: bytes, tolerance: float) -> tuple[np.ndarray, np.ndarray]:
     return exponential_sum(values, tolerance) or circle(values, tolerance)
 
 
-@lru_cache(maxsize=256)
-def _log2_nodes(length: int, tolerance: float) -> tuple[np.ndarray, np.ndarray]:
-    return _nodes((1.0 / np.log2(2.0 + np.arange(length))).tobytes(), tolerance)
+@lru_cache(maxsize=1024)
+def _log2_nodes(n: int, tolerance: float, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+    """Shared, so never written to."""
+    # 16, 24, 32, 48, 64, ...: a power of two or halfway to the next.
+    power = max(16, 1 << (n - 1).bit_length())
+    length = 3 * power // 4 if 16 < n <= 3 * power // 4 else power
+    return _tensors(*_nodes((1.0 / np.log2(2.0 + np.arange(length))).tobytes(), tolerance), dtype)
+
+
+def _tensors(z: np.ndarray, a: np.ndarray, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+    kind = dtype if np.isrealobj(z) else dtype.to_complex()
+    return torch.from_numpy(z).to(kind), torch.from_numpy(a).to(kind)
 
 
 def discount_nodes(
@@ -31,15 +40,13 @@ def discount_nodes(
 ) -> tuple[Tensor, Tensor]:
     """Nodes z and coefficients a, each ``(M,)``, with ``v(1 + k) = Re sum_m a_m z_m**k`` for k < n.
 
-    ``bias=None`` is the paper's 1/log2(1+j); its fit is made for the next power of two, so that
-    queries of different lengths share one.
+    ``bias=None`` is the paper's 1/log2(1+j); its fit is made for 16, 24, 32, 48, 64, ... positions,
+    so that queries of different lengths share one.
     """
     if bias is None:
-        z, a = _log2_nodes(max(16, 1 << (n - 1).bit_length()), tolerance)
-    else:
-        z, a = _nodes(bias.detach().cpu().double().numpy().tobytes(), tolerance)
-    kind = dtype if np.isrealobj(z) else dtype.to_complex()
-    return torch.from_numpy(z).to(kind), torch.from_numpy(a).to(kind)
+        return _log2_nodes(n, tolerance, dtype)
+    values = bias.detach().cpu().double().numpy()
+    return _tensors(*_nodes(values.tobytes(), tolerance), dtype)
 
 
 def exponential_sum(values: np.ndarray, tolerance: float) -> tuple[np.ndarray, np.ndarray] | None:

@@ -67,8 +67,14 @@ def individual_disparity(exposure: Tensor, merit: Tensor, mask: Tensor | None = 
     merit = _check_inputs("individual_disparity", exposure, merit, mask)
     # Without merit, an infinite bar: the ratio is 0, and nobody has at least that merit.
     bar = merit.masked_fill(merit <= 0, math.inf)
-    pairs = (merit.unsqueeze(-1) >= bar.unsqueeze(-2)).to(exposure.dtype)
+    pairs = _at_least(merit, bar, exposure.dtype)
     return Hinge.apply(exposure / bar, pairs) / pairs.sum((-1, -2)).clamp(min=1.0)
+
+
+def _at_least(merit: Tensor, bar: Tensor, dtype: torch.dtype) -> Tensor:
+    """One where merit_i >= bar_j, else zero ``(…, n, n)``; by way of booleans: half as fast."""
+    pairs = torch.empty((*merit.shape, merit.shape[-1]), dtype=dtype, device=merit.device)
+    return torch.ge(merit.detach().unsqueeze(-1), bar.detach().unsqueeze(-2), out=pairs)
 
 
 class Hinge(torch.autograd.Function):

@@ -13,6 +13,7 @@ from torch import Tensor
 from fairpg_lite import _check
 from fairpg_lite.discount import discount_nodes
 from fairpg_lite.race import RankGeneratingFunction, log_weights, time_grid
+from fairpg_lite.race_exposure import RaceExposure
 
 #: Default accuracy of exact exposure: errors of about 1e-11 in v and 1e-9 in its gradient.
 TOLERANCE = 1e-10
@@ -109,10 +110,11 @@ def exact_exposure(
     if position_bias is not None:
         position_bias = position_bias[:n]
     tolerance = _reachable(tolerance, scores.dtype)
-    nodes, weights = discount_nodes(n, position_bias, tolerance, scores.dtype)
-    generating = _rank_generating_function(scores, mask, nodes.to(scores.device), tolerance)
-    exposure = generating @ weights.to(scores.device)
-    return exposure.real if exposure.is_complex() else exposure
+    nodes, coefficients = discount_nodes(n, position_bias, tolerance, scores.dtype)
+    log_w = log_weights(scores, mask, tolerance)
+    times = _times(log_w, nodes, tolerance)
+    device = scores.device
+    return RaceExposure.apply(log_w, nodes.to(device), coefficients.to(device), *times)
 
 
 def exact_position_probs(
@@ -129,22 +131,21 @@ def exact_position_probs(
     frequency = torch.arange(length // 2 + 1, dtype=torch.float64)
     angle = 2.0 * math.pi / length * frequency
     circle = torch.polar(torch.ones_like(angle), angle).to(scores.dtype.to_complex())
-    generating = _rank_generating_function(scores, mask, circle.to(scores.device), tolerance)
+    log_w = log_weights(scores, mask, tolerance)
+    times = _times(log_w, circle, tolerance)
+    generating = RankGeneratingFunction.apply(log_w, circle.to(scores.device), *times)
     # irfft undoes sum_k p_k exp(-i angle k); ours has the other sign, hence the conjugate.
     return torch.fft.irfft(generating.conj(), n=length, dim=-1)[..., :n]
 
 
-def _rank_generating_function(
-    scores: Tensor, mask: Tensor | None, nodes: Tensor, tolerance: float
-) -> Tensor:
-    log_w = log_weights(scores, mask, tolerance)
+def _times(log_w: Tensor, nodes: Tensor, tolerance: float) -> tuple[Tensor, Tensor]:
+    """When to look at the race ``(Q,)``, and the weight of each look ``(Q,)``."""
     digits = -math.log(tolerance)
     step = 8.0 / digits
     if nodes.is_complex():
         # Near z = 1 the integrand varies as fast as the rank itself, which spreads like sqrt(n).
-        step = min(step, 4.0 / math.sqrt(digits * min(scores.shape[-1], 2 * len(nodes))))
-    log_t, weight = time_grid(log_w, step, tolerance)
-    return RankGeneratingFunction.apply(log_w, nodes, log_t, weight)
+        step = min(step, 4.0 / math.sqrt(digits * min(log_w.shape[-1], 2 * len(nodes))))
+    return time_grid(log_w, step, tolerance)
 
 
 def _reachable(tolerance: float, dtype: torch.dtype) -> float:

@@ -73,7 +73,7 @@ def batch_utility(
 ) -> Tensor:
     """The chosen utility ``(B,)``: from exposure where it is linear in it, else from rankings."""
     if worth is not None:
-        weight, constant = worth.of(batch)
+        weight, constant = worth.of(batch, policy.mask)
         utility = (weight * exposure).sum(-1)
         return utility if constant is None else utility + constant
     if config.utility == "dcg":
@@ -103,7 +103,9 @@ class Worth:
 
     def __init__(self, dataset: RankingDataset, config: TrainConfig, dtype: torch.dtype):
         self.starts = dataset.offsets[:-1]
-        self.weight = torch.zeros(dataset.n_documents, dtype=dtype, device=self.starts.device)
+        # Room at the end: the padding of a short last query points there.
+        room = dataset.n_documents + int(dataset.lengths.max())
+        self.weight = torch.zeros(room, dtype=dtype, device=self.starts.device)
         self.constant = torch.zeros(len(dataset), dtype=dtype, device=self.starts.device)
         for batch in dataset.replace(features=dataset.features[:, :0]).batches(256, dtype=dtype):
             weight, constant = metrics.ndcg_worth(
@@ -118,14 +120,14 @@ class Worth:
         place = torch.arange(batch.mask.shape[-1], device=self.starts.device)
         return self.starts[batch.queries].unsqueeze(-1) + place
 
-    def of(self, batch: Batch) -> tuple[Tensor, Tensor | None]:
+    def of(self, batch: Batch, mask: Tensor | None) -> tuple[Tensor, Tensor | None]:
         """Weights ``(B, n)``, zero for padding, and constants ``(B,)`` (None: zero) of a batch."""
         constant = self.constant[batch.queries] if self.any_constant else None
         if len(batch.queries) == 1:
             start = int(self.starts[batch.queries])
             return self.weight[start : start + batch.mask.shape[-1]].unsqueeze(0), constant
-        rows = self._rows(batch).clamp(max=len(self.weight) - 1)
-        return self.weight[rows] * batch.mask, constant
+        weight = self.weight[self._rows(batch)]
+        return weight if mask is None else weight * mask, constant
 
 
 def batch_disparity(

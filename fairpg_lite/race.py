@@ -11,6 +11,7 @@ Everything exact in this package is a weighted sum of :math:`G_i(z_m)` over a fe
 """
 
 import math
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import torch
@@ -32,19 +33,23 @@ def log_weights(scores: Tensor, mask: Tensor | None = None, tolerance: float = 1
         scores = scores.masked_fill(~mask, -math.inf)
     n = scores.shape[-1]
     widest = 3.0 - math.log(tolerance) + 2.0 * math.log(n)
-    if n > 1 and float(_spread(scores)) > widest:
-        ordered, order = scores.sort(dim=-1, descending=True)
-        gaps = (ordered[..., :-1] - ordered[..., 1:]).nan_to_num(0.0).clamp(max=widest)
-        depth = torch.nn.functional.pad(gaps.cumsum(-1), (1, 0))
-        narrowed = torch.zeros_like(scores).scatter(-1, order, -depth)
-        scores = narrowed if mask is None else narrowed.masked_fill(~mask, -math.inf)
-    return scores.log_softmax(-1)
+    log_w = scores.log_softmax(-1)
+    # Weights are at most one, so the lightest document bounds every gap.
+    if n == 1 or -_lowest(log_w) <= widest:
+        return log_w
+    ordered, order = scores.sort(dim=-1, descending=True)
+    gaps = (ordered[..., :-1] - ordered[..., 1:]).nan_to_num(0.0).clamp(max=widest)
+    depth = torch.nn.functional.pad(gaps.cumsum(-1), (1, 0))
+    narrowed = torch.zeros_like(scores).scatter(-1, order, -depth)
+    return (narrowed if mask is None else narrowed.masked_fill(~mask, -math.inf)).log_softmax(-1)
 
 
-def _spread(scores: Tensor) -> Tensor:
-    """Widest difference between two real documents of a query, over all queries (0-d)."""
-    lowest = scores.detach().masked_fill(scores == -math.inf, math.inf).amin(-1)
-    return (scores.detach().amax(-1) - lowest).amax()
+def _lowest(log_w: Tensor) -> float:
+    """Log-weight of the lightest document of all queries; padding does not count."""
+    lowest = log_w.detach().amin()
+    if lowest == -math.inf:
+        lowest = log_w.detach().masked_fill(log_w == -math.inf, math.inf).amin()
+    return float(lowest)
 
 
 def time_grid(log_w: Tensor, step: float, tolerance: float) -> tuple[Tensor, Tensor]:
@@ -53,99 +58,116 @@ def time_grid(log_w: Tensor, step: float, tolerance: float) -> tuple[Tensor, Ten
     With :math:`\log t = x - e^{-x}` the integrand dies doubly exponentially at both ends, where
     the trapezoid rule converges exponentially in 1/step. The ends are cut at ``tolerance``.
     """
+    # x - exp(-x) = -reach at the left end: a few Newton steps from a close guess are plenty.
     reach = -math.log(tolerance)
-    lowest = log_w.detach().masked_fill(log_w == -math.inf, math.inf).amin()
-    last = float(-lowest) + math.log(reach)
-    # x - exp(-x) = -reach at the left end: two Newton steps from a close guess are plenty.
     first = -math.log(reach)
     for _ in range(4):
         first -= (first - math.exp(-first) + reach) / (1.0 + math.exp(-first))
+    last = math.log(reach) - _lowest(log_w)
     count = max(2, math.ceil((last - first) / step) + 1)
-    x = first + step * torch.arange(count, dtype=torch.float64, device=log_w.device)
+    return _grid(first, step, count, log_w.dtype, log_w.device)
+
+
+@lru_cache(maxsize=256)
+def _grid(
+    first: float, step: float, count: int, dtype: torch.dtype, device: torch.device
+) -> tuple[Tensor, Tensor]:
+    """Made once for each length; shared, so never written to."""
+    x = first + step * torch.arange(count, dtype=torch.float64, device=device)
     decay = torch.exp(-x)
-    return (x - decay).to(log_w.dtype), (step * (1.0 + decay)).to(log_w.dtype)
+    return (x - decay).to(dtype), (step * (1.0 + decay)).to(dtype)
 
 
 class RankGeneratingFunction(torch.autograd.Function):
     """``G_i(z_m)``: log_w ``(…, n)`` and nodes ``(M,)`` to ``(…, n, M)``.
 
     The gradient with respect to ``log_w`` is written out (chapter 8 derives it and the tests check
-    it against finite differences): it needs no logarithm. Inside, documents come first and queries
-    last, ``(n, M, Q, B)``: the products over documents and the sums over times then run along
-    memory. A race that fits one piece is kept for the way back; longer ones are run again there,
+    it against finite differences): it needs no logarithm. The race is run again on the way back,
     so that the memory stays that of one piece.
     """
 
     @staticmethod
     def forward(ctx: Any, log_w: Tensor, nodes: Tensor, log_t: Tensor, weight: Tensor) -> Tensor:
         ctx.save_for_backward(log_w, nodes, log_t, weight)
-        flat = _documents_first(log_w)
-        pieces = _pieces(flat, nodes, log_t)
+        flat = documents_first(log_w)
         total = flat.new_zeros((len(flat), len(nodes), flat.shape[-1]), dtype=nodes.dtype)
-        for piece in pieces:
-            race = _race(flat, nodes, log_t[piece], weight[piece])
-            total += race.share.sum(-2)
-        ctx.race = race if len(pieces) == 1 and ctx.needs_input_grad[0] else None
+        for piece in time_pieces(flat, nodes, log_t):
+            race = run_race(flat, nodes, log_t[piece])
+            total += _share(race, weight[piece]).sum(-2)
         return total.permute(2, 0, 1).reshape(*log_w.shape, len(nodes))
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor, None, None, None]:
         log_w, nodes, log_t, weight = ctx.saved_tensors
-        flat = _documents_first(log_w)
+        flat = documents_first(log_w)
         n, m = upstream.shape[-2:]
         pull = upstream.conj().reshape(-1, n, m).permute(1, 2, 0).unsqueeze(-2)  # (n, M, 1, B)
         grad = torch.zeros_like(flat)
-        for piece in _pieces(flat, nodes, log_t):
-            race = ctx.race or _race(flat, nodes, log_t[piece], weight[piece])
-            own = race.share * pull
-            # Moving log w_k changes k's own arrival density ...
-            direct = own.sum(1) * (1.0 - race.y)
-            # ... and the chance that k is ahead of each of the others: its factor
-            # g = z + (1 - z) e^-y has the relative slope -(1 - z) y e^-y / g.
-            others = torch.sub(own.sum(0), own, out=own).mul_(race.inverse).flatten(2)
-            slope = torch.matmul(1.0 - nodes, others).view_as(race.arrival)
-            both = direct - slope * race.arrival
-            grad += (both.real if both.is_complex() else both).sum(-2)
+        for piece in time_pieces(flat, nodes, log_t):
+            race = run_race(flat, nodes, log_t[piece])
+            own = _share(race, weight[piece]).mul_(pull)
+            # Moving log w_k changes k's own arrival density, and its lead over each of the others.
+            both = own.sum(1) * (1.0 - race.y) - lead_of_each(race, own, nodes)
+            grad += real_part(both).sum(-2)
         return grad.transpose(0, 1).reshape(log_w.shape), None, None, None
 
 
-def _documents_first(log_w: Tensor) -> Tensor:
+def documents_first(log_w: Tensor) -> Tensor:
     """``(…, n)`` to ``(n, B)``, all leading axes in one."""
     return log_w.reshape(-1, log_w.shape[-1]).transpose(0, 1).contiguous()
 
 
-def _pieces(log_w: Tensor, nodes: Tensor, log_t: Tensor) -> list[slice]:
+def time_pieces(log_w: Tensor, nodes: Tensor, log_t: Tensor) -> list[slice]:
     """Slices of the time axis whose temporaries stay below ``_CHUNK`` elements."""
     size = max(1, _CHUNK // max(1, log_w.numel() * len(nodes)))
     return [slice(i, i + size) for i in range(0, len(log_t), size)]
 
 
-class _Race(NamedTuple):
+class Race(NamedTuple):
     """A race seen at the times ``log_t (Q,)``.
 
-    ``y = w t`` and the arrival density per unit of log-time, both ``(n, Q, B)``; one over the
-    factor ``z + (1 - z) exp(-y)`` of each document ``(n, M, Q, B)``; and each document's share of
-    the integral: density times the product of the factors of all the *others*.
+    Documents come first and queries last: the products over documents and the sums over times then
+    run along memory. ``y = w t`` and the arrival density per unit of log-time, both ``(n, Q, B)``;
+    one over the factor ``z + (1 - z) exp(-y)`` of each document ``(n, M, Q, B)``; and the product
+    of the factors of all documents ``(M, Q, B)``.
     """
 
     y: Tensor
     arrival: Tensor
     inverse: Tensor
-    share: Tensor
+    product: Tensor
 
 
-def _race(log_w: Tensor, nodes: Tensor, log_t: Tensor, weight: Tensor) -> _Race:
-    """Run the race of ``log_w (n, B)``."""
+def run_race(log_w: Tensor, nodes: Tensor, log_t: Tensor) -> Race:
+    """The race of ``log_w (n, B)`` at the times ``log_t (Q,)``."""
     # Past this point exp(-y) is zero for any purpose. Without the clamp y * exp(-y) would be
     # inf * 0, and numbers below the smallest normal one take twenty times as long to compute.
     latest = math.log(-0.7 * math.log(torch.finfo(log_w.dtype).tiny))
     y = (log_w.unsqueeze(1) + log_t.unsqueeze(-1)).clamp_(max=latest).exp_()
     waiting = torch.exp(-y)
-    arrival = y * waiting
     z = nodes[:, None, None]
     factor = ((1.0 - z) * waiting.unsqueeze(1)).add_(z)
     product = factor.prod(0)
-    inverse = factor.reciprocal_()
-    share = (inverse * product).mul_((weight[:, None] * arrival).unsqueeze(1))
-    return _Race(y, arrival, inverse, share)
+    return Race(y, waiting.mul_(y), factor.reciprocal_(), product)
+
+
+def _share(race: Race, weight: Tensor) -> Tensor:
+    """Each document's share of the integral ``(n, M, Q, B)``: its density, times the others."""
+    return (race.inverse * race.product).mul_((weight[:, None] * race.arrival).unsqueeze(1))
+
+
+def lead_of_each(race: Race, own: Tensor, nodes: Tensor) -> Tensor:
+    """What all others lose when document k comes earlier ``(n, Q, B)``, at each time.
+
+    ``own (n, M, Q, B)``, each document's part of what is being summed, is overwritten. The factor
+    g = z + (1 - z) exp(-y) of document k has the relative slope -(1 - z) y exp(-y) / g, and stands
+    in the parts of all documents but its own (chapter 8, eq-08-backward).
+    """
+    others = torch.sub(own.sum(0), own, out=own).mul_(race.inverse).flatten(2)
+    return torch.matmul(1.0 - nodes, others).view_as(race.arrival).mul_(race.arrival)
+
+
+def real_part(values: Tensor) -> Tensor:
+    """The real part; real values as they are."""
+    return values.real if values.is_complex() else values

@@ -119,9 +119,16 @@ MUTANTS = [
     (
         "the race forgets how moving one document moves the others",
         "race.py",
-        "both = direct - slope * race.arrival",
-        "both = direct",
+        "return torch.matmul(1.0 - nodes, others).view_as(race.arrival).mul_(race.arrival)",
+        "return torch.zeros_like(race.arrival)",
         "test_exact.py::test_written_out_gradient_equals_finite_differences",
+    ),
+    (
+        "exposure's gradient forgets what the positions are worth",
+        "race_exposure.py",
+        "own = (race.inverse * (race.arrival * pull).unsqueeze(1)).mul_(worth)",
+        "own = race.inverse * (race.arrival * pull).unsqueeze(1)",
+        "test_exact.py::test_exposure_is_the_weighted_sum_of_generating_functions",
     ),
     (
         "a fixed step for position probabilities",

@@ -11,6 +11,7 @@ from torch.testing import assert_close
 from fairpg_lite import PlackettLuce, position_bias, ranking_exposure
 from fairpg_lite.discount import circle, discount_nodes, exponential_sum
 from fairpg_lite.race import RankGeneratingFunction, log_weights, time_grid
+from fairpg_lite.race_exposure import RaceExposure
 
 FINE = {"rtol": 0.0, "atol": 1e-8}
 
@@ -177,6 +178,29 @@ def test_written_out_gradient_equals_finite_differences():
         assert torch.autograd.gradcheck(
             lambda x, z=nodes: RankGeneratingFunction.apply(log_weights(x), z, log_t, weight), s
         )
+
+
+@pytest.mark.parametrize("chunk", [1_000_000, 300])
+@pytest.mark.parametrize("bias", [None, [1.0, 0.2, 0.9, 0.0, 0.0, 0.0]], ids=["log2", "uneven"])
+def test_exposure_is_the_weighted_sum_of_generating_functions(bias, chunk, monkeypatch):
+    """Real and complex nodes, in one piece and in several: the fused sum and its gradient."""
+    monkeypatch.setattr("fairpg_lite.race._CHUNK", chunk)
+    bias = None if bias is None else torch.tensor(bias, dtype=torch.float64)
+    s = torch.stack([scores(6, 1.5), scores(6, 0.2, seed=1)]).requires_grad_()
+    log_t, weight = time_grid(log_weights(s), 0.35, 1e-10)
+    nodes, coefficients = discount_nodes(6, bias, 1e-10, torch.float64)
+    assert nodes.is_complex() == (bias is not None)
+
+    def fused(x):
+        return RaceExposure.apply(log_weights(x), nodes, coefficients, log_t, weight)
+
+    parts = RankGeneratingFunction.apply(log_weights(s), nodes, log_t, weight)
+    summed = torch.real(parts @ coefficients)
+    assert_close(fused(s), summed, rtol=0, atol=1e-14)
+    pull = torch.tensor([[0.3, -1.0, 2.0, 0.0, 1.0, -0.4]], dtype=torch.float64)
+    expected, found = (torch.autograd.grad((pull * v).sum(), s)[0] for v in (summed, fused(s)))
+    assert_close(found, expected, rtol=0, atol=1e-14)
+    assert torch.autograd.gradcheck(fused, s)
 
 
 def test_pieces_do_not_change_the_result(monkeypatch):
