@@ -13,6 +13,7 @@ from fairpg_lite import PlackettLuce, expected_dcg, individual_disparity
 from fairpg_lite.figures import use_style
 
 COMMAND = "python -m benchmarks.scaling"
+ROUNDS = 45
 LENGTHS = (10, 24, 50, 100, 200, 500, 1000)
 SAMPLES = (2, 5, 10, 25, 100)
 SPREADS = (1, 5, 10, 20, 50)
@@ -43,13 +44,13 @@ def main() -> None:
     for n in LENGTHS:
         queries = max(1, 640 // n)
         work = {m: update(n, m, queries=queries) for m in ("sample", "exact")}
-        spent = _timing.interleaved(work, 9)
+        spent = _timing.interleaved(work, ROUNDS)
         by_length[n] = {m: t / queries * 1e6 for m, t in spent.items()}
         ratio = spent["exact"] / spent["sample"]
         print(f"n = {n:>4}: exact costs {ratio:.2f} times sample with S = 10")
-    by_samples = _timing.interleaved({str(s): update(24, "sample", s) for s in SAMPLES}, 9)
+    by_samples = _timing.interleaved({str(s): update(24, "sample", s) for s in SAMPLES}, ROUNDS)
     exact = {f"spread {s}": update(24, "exact", spread=s) for s in SPREADS}
-    by_spread = _timing.interleaved({"sample": update(24, "sample"), **exact}, 9)
+    by_spread = _timing.interleaved({"sample": update(24, "sample"), **exact}, ROUNDS)
     for spread in SPREADS:
         ratio = by_spread[f"spread {spread}"] / by_spread["sample"]
         print(f"spread {spread:>3}: exact costs {ratio:.2f} times sample with S = 10 (n = 24)")
