@@ -1,6 +1,6 @@
 """Every planted bug must turn its named test red; the sound code must leave it green."""
 
-import os
+import json
 import shutil
 import subprocess
 import sys
@@ -15,21 +15,22 @@ from fairpg_lite import group_disparity
 ROOT = Path(__file__).resolve().parent.parent
 
 
-def run_on_copy(folder: Path, test: str) -> subprocess.CompletedProcess:
-    """Run one test against the package that stands in ``folder``."""
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-q",
-        "-x",
-        "-p",
-        "no:cacheprovider",
-        f"tests/{test}",
-    ]
-    path = os.pathsep.join([str(folder), str(folder / "tests")])
-    environment = {**os.environ, "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"}
-    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
+@pytest.fixture(scope="module")
+def run_on_copy():
+    """A function of a folder and tests: runs these against the package that stands there."""
+    command = [sys.executable, str(ROOT / "tests" / "mutant_process.py")]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, cwd="/", **pipes) as process:
+
+        def run(folder: Path, *tests: str) -> tuple[int, str]:
+            asked = {"folder": str(folder), "tests": [f"tests/{test}" for test in tests]}
+            process.stdin.write(json.dumps(asked) + "\n")
+            process.stdin.flush()
+            answer = json.loads(process.stdout.readline())
+            return answer["code"], answer["output"]
+
+        yield run
+        process.stdin.close()
 
 
 @pytest.fixture
@@ -43,45 +44,28 @@ def copy(tmp_path):
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=[m[0] for m in MUTANTS])
-def test_planted_bug_is_caught(mutant, copy):
+def test_planted_bug_is_caught(mutant, copy, run_on_copy):
     name, file, right, wrong, test = mutant
     source = copy / "fairpg_lite" / file
     text = source.read_text()
     assert text.count(right) == 1, f"{name}: {file} no longer holds the text to break, exactly once"
     source.write_text(text.replace(right, wrong))
-    result = run_on_copy(copy, test)
+    code, output = run_on_copy(copy, test)
     # 1 = tests ran and failed; anything else (no test found, import error) proves nothing.
-    assert result.returncode == 1, f"{name} was not caught by {test}:\n{result.stdout[-1500:]}"
-    assert "ImportError" not in result.stdout
-    assert str(copy) in result.stdout or "AssertionError" in result.stdout or "E  " in result.stdout
+    assert code == 1, f"{name} was not caught by {test}:\n{output[-1500:]}"
+    assert "ImportError" not in output
+    assert str(copy) in output or "AssertionError" in output or "E  " in output
 
 
-def test_the_copy_itself_is_what_runs_and_passes(copy):
+def test_the_copy_itself_is_what_runs_and_passes(copy, run_on_copy):
     """Without a mutation the named tests pass on the copy: it is the mutation that is caught."""
     probe = copy / "tests" / "test_probe.py"
     probe.write_text(
         "import fairpg_lite\n"
         f"def test_copy():\n    assert fairpg_lite.__file__.startswith({str(copy)!r})\n"
     )
-    names = sorted({m[4] for m in MUTANTS})
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-q",
-        "-p",
-        "no:cacheprovider",
-        "tests/test_probe.py",
-    ]
-    path = os.pathsep.join([str(copy), str(copy / "tests")])
-    result = subprocess.run(
-        [*command, *[f"tests/{name}" for name in names]],
-        cwd=copy,
-        env={**os.environ, "PYTHONPATH": path},
-        capture_output=True,
-        text=True,
-    )
-    assert result.returncode == 0, result.stdout[-2000:]
+    code, output = run_on_copy(copy, "test_probe.py", *sorted({m[4] for m in MUTANTS}))
+    assert code == 0, output[-2000:]
 
 
 def test_masked_members_are_not_paid():
