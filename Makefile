@@ -8,7 +8,7 @@ STAMP  := $(VENV)/.installed
 TORCH  ?=
 # What pytest collects: the module's tests, its doctests, and every chapter by nbval.
 TESTS  ?= tests fairpg_lite book
-PYTEST_ARGS ?= -n 2 --dist loadfile
+PYTEST_ARGS ?= -n 2 --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
 .PHONY: help setup book pdf slides test lint format bench run-chapters lock clean
