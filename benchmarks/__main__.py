@@ -5,6 +5,7 @@ import sys
 
 NAMES = [
     "importing",
+    "first_result",
     "training",
     "scaling",
     "gradients",
