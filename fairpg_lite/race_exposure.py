@@ -1,8 +1,8 @@
 r"""Exposure from the exponential race: :math:`\sum_m a_m G_i(z_m)` without the parts of the sum.
 
-What `RankGeneratingFunction` gives for each node, summed over the nodes while the race is run.
-Training on exact exposure spends most of its time here; a third of the work falls away, because
-only two passes over documents, nodes and times remain in each direction (chapter 8).
+What `RankGeneratingFunction` gives for each node, summed over the nodes while the race is run:
+exact training spends much of its time here, and the parts of the sum, an array over documents,
+nodes and times, need not be written and read again (chapter 8).
 """
 
 from typing import Any, NamedTuple
