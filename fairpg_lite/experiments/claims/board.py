@@ -142,7 +142,8 @@ def _list(findings: Sequence[Finding]) -> str:
 
 def _finding(finding: Finding) -> str:
     words = f"{finding.check.words}: <b>{number(finding)}</b>"
-    over = f", {finding.estimate.over}" if finding.estimate is not None else ""
+    found = finding.estimate  # of one run `number` says already that it is one
+    over = f", {found.over}" if found is not None and found.has_interval else ""
     asked = f"claim: {finding.check.region} – {_OUTCOMES[finding.outcome]}{over}"
     return f"{words} <small>{asked}</small>"
 
@@ -152,10 +153,10 @@ table.board { width: 100%; border-collapse: collapse; font-size: .88em; table-la
 table.board th, table.board td { text-align: left !important; vertical-align: top; padding: .5em;
   border-bottom: 1px solid var(--pst-color-border, #bbb); overflow-wrap: anywhere;
   white-space: normal; }
-table.board th:nth-child(1) { width: 30%; }
-table.board th:nth-child(2) { width: 40%; }
+table.board th:nth-child(1) { width: 29%; }
+table.board th:nth-child(2) { width: 39%; }
 table.board th:nth-child(3) { width: 16%; }
-table.board th:nth-child(4) { width: 14%; }
+table.board th:nth-child(4) { width: 16%; }
 table.board small { display: block; opacity: .8; }
 table.board ul { margin: 0; padding-left: 1.1em; }
 table.board tbody tr, table.board tbody tr:nth-child(odd) { background: transparent !important;
@@ -164,7 +165,7 @@ table.board tr.section th { font-size: 1.1em; padding-top: 1.2em; }
 table.board details { margin-top: .4em; }
 table.board summary { cursor: pointer; }
 table.board .verdict { display: inline-block; padding: .1em .5em; border-radius: 4px;
-  font-weight: 600; color: #fff; }
+  font-weight: 600; color: #fff; overflow-wrap: normal; }
 table.board .holds { background: #00694d; }
 table.board .holds-in-part { background: #8a5a00; }
 table.board .does-not-hold { background: #a63f00; }
