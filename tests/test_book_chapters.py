@@ -35,6 +35,14 @@ def test_every_notebook_has_its_text():
     assert unpaired == {p.with_suffix("") for p in CHAPTERS}
 
 
+def test_no_backtick_in_the_first_line_of_a_directive():
+    """With one, three backticks open no fence: the page shows the source, and nothing warns."""
+    for page in sorted((ROOT / "book").rglob("*.md")):
+        for line in page.read_text(encoding="utf-8").splitlines():
+            title = re.sub(r"^ *`{3,}(?=[{])", "", line)
+            assert title == line or "`" not in title, f"{page.name}: {line}"
+
+
 @pytest.fixture
 def copy(tmp_path):
     """Chapter 1 in a checkout of its own, where it may be spoilt."""

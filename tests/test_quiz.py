@@ -192,6 +192,7 @@ def test_there_is_a_quiz_for_each_finished_part():
 def test_one_answer_is_right_and_each_has_feedback(label):
     question, options = QUESTIONS[label]
     assert question[-1] == "?"
+    assert "`" not in question, "a backtick ends the fence, and the page shows the source"
     assert sum(right for right, _, _ in options) == 1
     assert len(options) >= 3
     assert len({words for _, words, _ in options}) == len(options)
@@ -321,9 +322,13 @@ def test_the_units_of_a_price():
     assert right == "10"
 
 
-def test_the_right_answers_are_not_always_in_one_place():
+def test_neither_place_nor_length_gives_the_right_answer_away():
     places = [[right for right, _, _ in options].index(True) for _, options in QUESTIONS.values()]
-    assert len(set(places)) >= 3
+    assert min(places.count(place) for place in range(4)) >= 4
+    for label, (_, options) in QUESTIONS.items():
+        (length,) = [len(words) for right, words, _ in options if right]
+        others = [len(words) for right, words, _ in options if not right]
+        assert length <= 1.25 * max(others), label
 
 
 GOOD = "- [ ] one\n\n  No, because.\n\n- [x] two\n\n  Yes, because."
