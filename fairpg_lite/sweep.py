@@ -85,7 +85,7 @@ def run_cells(
     """Compute what is missing of ``cells`` below ``out`` and return all, in the order given.
 
     ``n_jobs`` processes on this machine (-1: one per core), or a Dask cluster at ``scheduler``
-    ("tcp://host:8786"; its size then decides, not ``n_jobs``). The numbers are the same in all
+    (``tcp://host:8786``; its size then decides, not ``n_jobs``). The numbers are the same in all
     three ways. A cell that fails is stored with its error, warned of, and tried again by the next
     call; a worker that dies costs nothing but time. A file that was cut off counts as missing;
     one made with other settings is an error. ``force`` computes everything anew.

@@ -12,7 +12,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Collection
-from typing import Any
+from typing import Any, NamedTuple
 
 from sphinx.application import Sphinx
 from sphinx.ext import napoleon
@@ -75,6 +75,21 @@ def process(app: Sphinx, what: str, name: str, thing: Any, options: Any, lines: 
         napoleon._process_docstring(app, what, name, thing, options, lines)
 
 
+TUPLE_FIELD = type(NamedTuple("Pair", [("first", int)]).first)
+
+
+def leave_out(
+    app: Sphinx, what: str, name: str, thing: Any, skip: bool, options: Any
+) -> bool | None:
+    """Fields of a named tuple, whose docstring is "Alias for field number 0": the class says more.
+
+    >>> from collections import namedtuple
+    >>> leave_out(None, "class", "x", namedtuple("Point", "x y").x, False, None)
+    True
+    """
+    return True if isinstance(thing, TUPLE_FIELD) else None
+
+
 def setup(app: Sphinx) -> dict:
     app.setup_extension("sphinx.ext.napoleon")
     event = "autodoc-process-docstring"
@@ -82,4 +97,5 @@ def setup(app: Sphinx) -> dict:
     for listener in theirs:
         app.disconnect(listener.id)
     app.connect(event, process)
+    app.connect("autodoc-skip-member", leave_out)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

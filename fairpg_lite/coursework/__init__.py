@@ -1,5 +1,7 @@
 """The checker of the coursework: it says what is wrong, and never what is right.
 
+In a notebook::
+
     from fairpg_lite.coursework import begin, check, score
 
     data = begin(seed=2026)
