@@ -137,6 +137,11 @@ def too_wide(notebook):
     code_cells(notebook)[0].source += "\n# " + "w" * 90
 
 
+def too_wide_output(notebook):
+    output = nbformat.v4.new_output("stream", name="stdout", text="narrow\n" + "w" * 78)
+    code_cells(notebook)[1].outputs.append(output)
+
+
 def widget_state(notebook):
     notebook.metadata["widgets"] = {}
 
@@ -154,7 +159,8 @@ def widget_state(notebook):
         (no_asserts, "no assert"),
         (no_alt, "no alt text"),
         (no_alt_in_html, "no alt text"),
-        (too_wide, "columns"),
+        (too_wide, "has a line of"),
+        (too_wide_output, "prints a line of 78"),
         (widget_state, "state of widgets"),
     ],
 )

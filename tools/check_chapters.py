@@ -23,6 +23,7 @@ from jupytext.compare import NotebookDifference, compare_notebooks  # noqa: E402
 from tools.run_chapters import chapters  # noqa: E402
 
 COLUMNS = 68  # what a page shows without scrolling, inside a folded solution too
+PRINTED = 77  # longer lines of an output wrap
 EXERCISES = 3
 LARGEST = 1_500_000  # bytes
 UNPUBLISHED = {"book/coursework/solution"}  # run and tested, but no page of the book
@@ -95,6 +96,15 @@ def wide_code(cells: Cells) -> Iterator[str]:
             yield f"cell {cell.execution_count} has a line of {longest} > {COLUMNS} columns"
 
 
+def wide_outputs(cells: Cells) -> Iterator[str]:
+    for cell in code(cells):
+        for output in cell.outputs:
+            lines = (output.get("text") or "").splitlines()
+            longest = max(map(len, lines), default=0)
+            if longest > PRINTED:
+                yield f"cell {cell.execution_count} prints a line of {longest} > {PRINTED} columns"
+
+
 def exercises(text: Path) -> Iterator[str]:
     """At least three exercises, each with a solution, three of them with code that runs."""
     source = text.read_text(encoding="utf-8")
@@ -138,6 +148,17 @@ def leftovers(stored: nbformat.NotebookNode, notebook: Path) -> Iterator[str]:
         yield f"is {size} bytes large; fewer frames or a lower dpi help (limit {LARGEST})"
 
 
+RULES = (
+    not_run,
+    errors,
+    unchecked_outputs,
+    no_assert,
+    wordless_figures,
+    wide_code,
+    wide_outputs,
+)
+
+
 def problems(text: Path, root: Path = ROOT) -> list[str]:
     """Everything that is wrong with the chapter whose text file this is."""
     notebook = text.with_suffix(".ipynb")
@@ -145,7 +166,7 @@ def problems(text: Path, root: Path = ROOT) -> list[str]:
         return ["has no notebook; `make run-chapters` makes it"]
     stored = nbformat.read(notebook, as_version=4)
     found = [*drift(text, stored), *outside_toc(text, root), *leftovers(stored, notebook)]
-    for rule in (not_run, errors, unchecked_outputs, no_assert, wordless_figures, wide_code):
+    for rule in RULES:
         found += rule(stored.cells)
     if text.parent.name != "coursework":  # coursework is one long exercise
         found += exercises(text)
