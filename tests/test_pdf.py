@@ -37,6 +37,13 @@ def test_every_link_of_the_printed_page_has_its_place(built_book):
 def test_nothing_that_needs_a_screen_is_printed(built_book):
     soup = BeautifulSoup(one_page(PARTS, built_book), "html.parser")
     assert not soup.select(".page button, .page script, .page input, .page details, [hidden]")
+    # A definition that appears on a word would stand in the middle of the sentence, and the code of
+    # a figure, folded on the screen, would fill a third of the sheets.
+    assert (
+        "An order of the candidate set" in (built_book / "book/01_ten_candidates.html").read_text()
+    )
+    assert "An order of the candidate set" not in soup.get_text()
+    assert "plt.show()" not in soup.get_text()
     assert len(soup.select("figure.frames img")) == 1
     assert all(image["src"].startswith("data:") for image in soup.select("img"))
 

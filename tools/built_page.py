@@ -16,8 +16,10 @@ from bs4 import BeautifulSoup, Tag
 
 ROOT = Path(__file__).resolve().parents[1]
 HTML = ROOT / "_build" / "html"
-# What only a screen needs: links to a heading, buttons, scripts.
-SCREEN_ONLY = "a.headerlink, button, script, style, .copybtn"
+# What only a screen needs: links to a heading, buttons, scripts, definitions that appear on a word.
+SCREEN_ONLY = "a.headerlink, button, script, style, .copybtn, [role=tooltip]"
+# Folded code of a cell: it draws a figure, and the notebook has it.
+FOLDED_CODE = ".cell.tag_hide-input .cell_input, .cell.tag_hide-input > details"
 
 
 def parts_in_order() -> list[tuple[str, list[str]]]:
@@ -54,9 +56,13 @@ def read(name: str, html: Path = HTML) -> tuple[BeautifulSoup, Tag]:
 
 
 def for_paper(article: Tag) -> None:
-    """Buttons and scripts go, what is folded opens, a slider keeps the frame it starts with."""
-    for element in article.select(SCREEN_ONLY):
-        element.decompose()
+    """Buttons, scripts and the code of figures go, what else is folded opens.
+
+    A slider keeps the frame it starts with.
+    """
+    for element in [*article.select(SCREEN_ONLY), *article.select(FOLDED_CODE)]:
+        if not element.decomposed:
+            element.decompose()
     for folded in article.select("details"):
         summary = folded.find("summary")
         if isinstance(summary, Tag):

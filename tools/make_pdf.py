@@ -26,9 +26,9 @@ FOOTER = (
     '<div style="width:100%;font:8pt sans-serif;text-align:center;color:#444">'
     '<span class="pageNumber"></span></div>'
 )
-# Code that fits a sheet stays together; longer code has to break.
+# Short code stays together; longer code may break, or half a sheet would stay empty before it.
 MARK_LONG = """() => document.querySelectorAll('pre').forEach(
-  e => { if (e.offsetHeight > 500) e.classList.add('long'); })"""
+  e => { if (e.offsetHeight > 200) e.classList.add('long'); })"""
 # How far a thing reaches over the right edge of the text, in pixels.
 OVERHANG = """() => [...document.querySelectorAll('.page *')]
   .filter(e => !e.closest('svg, mjx-assistive-mml') && e.getClientRects().length
@@ -73,14 +73,15 @@ def headings(article: Tag) -> Iterable[tuple[str, str, str]]:
             yield kind, str(section["id"]), heading.get_text(" ", strip=True)
 
 
-def title_page() -> str:
-    config = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))
+def title_page(config: dict) -> str:
+    # No <h1>: a heading that takes two lines loses a space among the bookmarks.
     return (
-        f'<div class="title-page"><h1>{html.escape(config["title"])}</h1>'
+        f'<div class="title-page"><p class="title">{html.escape(config["title"])}</p>'
         "<p>A book that derives, tests and reproduces Singh and Joachims, "
         "<em>Policy Learning for Fairness in Ranking</em> (NeurIPS 2019).</p>"
         f"<p>{html.escape(config['author'])}, {html.escape(str(config['copyright']))}. "
-        "Text CC BY 4.0, code MIT.</p></div>"
+        "Text CC BY 4.0, code MIT.</p>"
+        "<p>The code that draws the figures is left out here; the notebooks have it.</p></div>"
     )
 
 
@@ -109,13 +110,14 @@ def one_page(parts: list[tuple[str, list[str]]], folder: Path = built_page.HTML)
             inside = article.decode_contents()
             body.append(f'<div class="page" id="{built_page.slug(name)}">{inside}</div>')
     style = (Path(__file__).parent / "print.css").read_text(encoding="utf-8")
+    config = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))
     return (
         "<!doctype html><html lang='en'><head><meta charset='utf-8'>"
-        f"<title>{title_page().split('<h1>')[1].split('</h1>')[0]}</title>"
+        f"<title>{html.escape(config['title'])}</title>"
         f"<link rel='stylesheet' href='_static/pygments.css'><style>{style}</style>"
         f"<script>{settings}</script><script src='{MATHJAX}'></script></head>"
-        f"<body>{title_page()}<nav class='contents'><h1>Contents</h1>{''.join(contents)}</nav>"
-        f"{''.join(body)}</body></html>"
+        f"<body>{title_page(config)}<nav class='contents'><h1>Contents</h1>"
+        f"{''.join(contents)}</nav>{''.join(body)}</body></html>"
     )
 
 

@@ -52,7 +52,7 @@ def find(article: Tag, selector: str, what: str) -> Tag:
 
 def clean(element: Tag, page: Path) -> None:
     """No links into the page that was left behind, no buttons, and ids that stay unique."""
-    for extra in element.select("a.headerlink, button, script"):
+    for extra in element.select("a.headerlink, button, script, [role=tooltip]"):
         extra.decompose()
     for link in element.select("a[href]"):
         if not str(link["href"]).startswith("https://"):
