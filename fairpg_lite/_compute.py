@@ -50,7 +50,8 @@ def same_world(seed: int, dtype: torch.dtype) -> Iterator[None]:
 
     The number of threads changes the order of sums and hence the last digits. The global random
     streams are for the experiment that forgets to pass a generator: it, too, must not depend on
-    what ran before it in the same process. Everything is put back afterwards.
+    what ran before it in the same process. Everything is put back afterwards. On a Dask worker one
+    gap remains: the worker's own threads draw from Python's `random` in the midst of a cell.
     """
     before = (torch.get_num_threads(), torch.get_default_dtype())
     streams = (random.getstate(), np.random.get_state())  # noqa: NPY002

@@ -86,9 +86,11 @@ def run_cells(
 
     ``n_jobs`` processes on this machine (-1: one per core), or a Dask cluster at ``scheduler``
     (``tcp://host:8786``; its size then decides, not ``n_jobs``). The numbers are the same in all
-    three ways. A cell that fails is stored with its error, warned of, and tried again by the next
-    call; a worker that dies costs nothing but time. A file that was cut off counts as missing;
-    one made with other settings is an error. ``force`` computes everything anew.
+    three ways (unless the experiment draws from Python's global `random` on a cluster, where Dask
+    draws from it too: give it a `random.Random` of its own). A cell that fails is stored with its
+    error, warned of, and tried again by the next call; a worker that dies costs nothing but time. A
+    file that was cut off counts as missing; one made with other settings is an error. ``force``
+    computes everything anew.
 
     Ctrl-C keeps what is finished.
 
