@@ -8,7 +8,7 @@ STAMP  := $(VENV)/.installed
 TORCH  ?=
 # What pytest collects: the module's tests, its doctests, and every chapter by nbval.
 TESTS  ?= tests fairpg_lite book
-PYTEST_ARGS ?= -n 2 --dist loadfile --no-loadscope-reorder
+PYTEST_ARGS ?= -n 2 --dist loadfile
 
 .DEFAULT_GOAL := help
 .PHONY: help setup book pdf slides test lint format bench run-chapters lock clean

@@ -28,8 +28,8 @@ def cluster():
 def timeless(cells):
     """Cells without what may differ: time, and what was drawn from Python's own global stream.
 
-    A Dask worker's other threads draw from `random` too, in the midst of a cell; torch's and NumPy's
-    streams they leave alone.
+    A Dask worker's other threads draw from `random` too, in the midst of a cell; those of torch and
+    NumPy they leave alone.
     """
     stripped = []
     for cell in cells:
