@@ -19,7 +19,7 @@ HTML = ROOT / "_build" / "html"
 # What only a screen needs: links to a heading, buttons, scripts, definitions that appear on a word.
 SCREEN_ONLY = "a.headerlink, button, script, style, .copybtn, [role=tooltip]"
 # Folded code of a cell: it draws a figure, and the notebook has it.
-FOLDED_CODE = ".cell.tag_hide-input .cell_input, .cell.tag_hide-input > details"
+FOLDED_CODE = ".cell.tag_hide-input > details"
 
 
 def parts_in_order() -> list[tuple[str, list[str]]]:
@@ -60,9 +60,8 @@ def for_paper(article: Tag) -> None:
 
     A slider keeps the frame it starts with.
     """
-    for element in [*article.select(SCREEN_ONLY), *article.select(FOLDED_CODE)]:
-        if not element.decomposed:
-            element.decompose()
+    for element in article.select(f"{SCREEN_ONLY}, {FOLDED_CODE}"):
+        element.decompose()
     for folded in article.select("details"):
         summary = folded.find("summary")
         if isinstance(summary, Tag):
