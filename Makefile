@@ -11,7 +11,11 @@ TESTS  ?= tests fairpg_lite book
 PYTEST_ARGS ?= -n 2 --dist loadfile
 
 .DEFAULT_GOAL := help
-.PHONY: help setup book pdf slides test lint format bench run-chapters lock clean
+NAME   ?= synthetic
+JOBS   ?= 1
+ARGS   ?=
+
+.PHONY: help setup book reproduce pdf slides test lint format bench run-chapters lock clean
 
 help:  ## list these commands
 	@echo "fairpg-lite: fairness of exposure in learning to rank"
@@ -54,6 +58,9 @@ test: lint  ## everything: style, module, doctests, chapters (nbval), pairing, b
 
 bench: setup  ## measure speed and accuracy; prints tables of ratios
 	$(BIN)/python -m benchmarks
+
+reproduce: setup  ## run one of the paper's experiments: NAME=synthetic JOBS=2 ARGS=--quick
+	cd book && $(abspath $(BIN))/python -m experiments $(NAME) --jobs $(JOBS) $(ARGS)
 
 run-chapters: setup  ## re-run the chapters whose text changed and store their outputs
 	$(BIN)/python tools/make_coursework.py

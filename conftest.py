@@ -18,7 +18,7 @@ os.environ["OMP_NUM_THREADS"] = "1"
 os.environ["PYTHONHASHSEED"] = "0"
 # Kernels run inside book/: without this they would miss a checkout that is not installed.
 os.environ["PYTHONPATH"] = os.pathsep.join(
-    [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
+    [str(ROOT), str(ROOT / "book"), *filter(None, [os.environ.get("PYTHONPATH")])]
 )
 
 import pytest  # noqa: E402

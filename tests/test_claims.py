@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import optimize, stats
 
-from fairpg_lite.experiments import german, mslr, synthetic, yahoo
-from fairpg_lite.experiments.claims import (
+from experiments import german, mslr, synthetic, yahoo
+from experiments.claims import (
     CLAIMS,
     DIRECTORIES,
     VERDICTS,

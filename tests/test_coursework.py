@@ -18,10 +18,10 @@ from hypothesis import strategies as st
 from nbclient import NotebookClient
 from oracles import position_probs_by_subsets
 
+import checker as coursework
 import fairpg_lite as fpg
-from fairpg_lite import coursework
-from fairpg_lite.coursework import TASKS, begin, check, examine, score
-from fairpg_lite.coursework.examine import Finding
+from checker import TASKS, begin, check, examine, score
+from checker.examine import Finding
 from tools import make_coursework as tool
 from tools.check_chapters import ROOT, UNPUBLISHED, files_in, problems
 
@@ -394,7 +394,7 @@ def test_a_comparison_that_is_always_true_turns_the_test_red(name, capsys, monke
 
 def module_slips():
     """Every slip that the checker knows, for the tasks that are quick to examine."""
-    from fairpg_lite.coursework import disparities, learning, policies
+    from checker import disparities, learning, policies
 
     tables = {
         "task1a": policies.PROBABILITY_SLIPS,
@@ -567,7 +567,7 @@ def test_the_score_adds_up_and_begins_anew(capsys):
 
 def test_the_checker_needs_torch_and_numpy_only():
     code = (
-        "import sys; import fairpg_lite.coursework; "
+        "import sys; import checker; "
         "print(*[m for m in ('matplotlib', 'scipy', 'sklearn', 'lightgbm', 'joblib', 'ipywidgets')"
         " if m in sys.modules])"
     )

@@ -11,17 +11,17 @@ import torch
 from scipy import stats
 
 import fairpg_lite as fl
-from fairpg_lite import baselines
-from fairpg_lite.experiments import REPRODUCTIONS, german, methods, plots, reproduction, synthetic
-from fairpg_lite.experiments.methods import Deltr, FairPGRank, PostProcessing, Uniform
-from fairpg_lite.experiments.names import method_key, problem_key, reading, variant
-from fairpg_lite.experiments.problems import GermanData, SyntheticData
-from fairpg_lite.experiments.summary import (
+from experiments import REPRODUCTIONS, german, methods, plots, reproduction, synthetic
+from experiments.methods import Deltr, FairPGRank, PostProcessing, Uniform
+from experiments.names import method_key, problem_key, reading, variant
+from experiments.problems import GermanData, SyntheticData
+from experiments.summary import (
     provenance_line,
     summarise,
     write_figure,
     write_summary,
 )
+from fairpg_lite import baselines
 
 SMALL = SyntheticData(n_queries=8)
 GERMAN = GermanData(n_train=12, n_test=6)

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 import fairpg_lite as fpg
-from fairpg_lite.experiments.claims import Check, Estimate, decide
+from experiments.claims import Check, Estimate, decide
 from tools.check_chapters import ROOT
 
 PAGES = sorted((ROOT / "book").glob("quiz_*.md"))

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from fairpg_lite.experiments import reproduction
-from fairpg_lite.experiments.summary import summarise, write_summary
+from experiments import reproduction
+from experiments.summary import summarise, write_summary
 from fairpg_lite.sweep import load_cells, run_cells
 
 RESULTS = Path(__file__).resolve().parent.parent / "results"

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from experiments.sliders import frames, live
 from fairpg_lite.figures import PALETTE, palette_png, style, use_style
-from fairpg_lite.widgets import frames, live
 
 
 def draw(value):
@@ -71,7 +71,7 @@ def test_the_html_needs_nothing_else_on_the_page():
 def test_two_processes_make_the_same_bytes():
     program = (
         "import hashlib, matplotlib.pyplot as plt\n"
-        "from fairpg_lite.widgets import frames\n"
+        "from experiments.sliders import frames\n"
         "def draw(v):\n    plt.plot([0, v], label='x'); plt.legend(); return 'a line that rises'\n"
         "print(hashlib.sha256(frames([1, 2], draw, 'v')._repr_html_().encode()).hexdigest())"
     )
@@ -152,7 +152,7 @@ def test_a_missing_library_names_the_extra(monkeypatch, missing, call):
 
 def test_importing_the_modules_draws_in_no_plotting_library():
     program = (
-        "import sys, fairpg_lite.widgets, fairpg_lite.figures\n"
+        "import sys, experiments.sliders, fairpg_lite.figures\n"
         "print(sorted({'matplotlib', 'ipywidgets', 'PIL'} & set(sys.modules)))"
     )
     run = subprocess.run(

@@ -17,12 +17,12 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 if str(ROOT) not in sys.path:
-    sys.path.insert(0, str(ROOT))
+    sys.path[:0] = [str(ROOT), str(ROOT / "book" / "coursework")]
 
 import jupytext  # noqa: E402
 import nbformat  # noqa: E402
 
-from fairpg_lite.coursework.examine import BLANK  # noqa: E402
+from checker.examine import BLANK  # noqa: E402
 from tools import run_chapters  # noqa: E402
 
 SOLUTION = ROOT / "book" / "coursework" / "solution.md"

@@ -36,7 +36,11 @@ from fairpg_lite.figures import palette_png  # noqa: E402
 PATTERNS = ("[0-9][0-9]_*.md", "coursework/*.md")
 SECONDS_PER_CELL = 120
 # What makes a run repeatable; conftest.py sets the same for nbval.
-ENVIRONMENT = {"OMP_NUM_THREADS": "1", "PYTHONHASHSEED": "0", "PYTHONPATH": str(ROOT)}
+ENVIRONMENT = {
+    "OMP_NUM_THREADS": "1",
+    "PYTHONHASHSEED": "0",
+    "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'book'}",
+}
 
 
 def chapters(book: Path = ROOT / "book") -> list[Path]:

@@ -113,7 +113,8 @@ def copy_mathjax(app: Sphinx, error: Exception | None) -> None:
 
 
 def setup(app: Sphinx) -> dict:
-    sys.path.insert(0, str(ROOT))  # autodoc describes this checkout, installed or not
+    # autodoc describes this checkout, installed or not, and what only the book has.
+    sys.path[:0] = [str(ROOT), str(ROOT / "book"), str(ROOT / "book" / "coursework")]
     app.connect("config-inited", configure, priority=900)
     leave_thebe_out(app)
     app.connect("build-finished", copy_mathjax)

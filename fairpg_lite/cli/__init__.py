@@ -1,4 +1,4 @@
-"""The command line: `fairpg-lite fit | evaluate | rank | reproduce` (also `python -m fairpg_lite`).
+"""The command line: `fairpg-lite fit | evaluate | rank` (also `python -m fairpg_lite`).
 
 Exit codes: 0 done, 1 failed, 2 wrong call, 130 interrupted.
 """
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from fairpg_lite._version import __version__
-from fairpg_lite.cli import evaluate, fit, rank, reproduce
+from fairpg_lite.cli import evaluate, fit, rank
 from fairpg_lite.cli._common import (
     DONE,
     FAILED,
@@ -23,7 +23,7 @@ from fairpg_lite.cli._common import (
 
 _DESCRIPTION = """\
 Fair rankings from the command line: train a Fair-PG-Rank policy on LETOR/SVMlight files,
-evaluate it, rank with it; reproduce the paper's experiments."""
+evaluate it, rank with it."""
 _EXAMPLES = """\
 examples:
   fairpg-lite fit train.txt --valid valid.txt --group-feature 5 --lam 1 --out model/
@@ -33,7 +33,7 @@ examples:
 
 exit codes: 0 done, 1 failed, 2 wrong call, 130 interrupted"""
 
-_COMMANDS = (fit, evaluate, rank, reproduce)
+_COMMANDS = (fit, evaluate, rank)
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -47,8 +47,13 @@ def make_parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code."""
+    return run_command(make_parser(), argv)
+
+
+def run_command(parser: argparse.ArgumentParser, argv: Sequence[str] | None) -> int:
+    """Parse, run ``args.run``, and answer every failure with one line and an exit code."""
     try:
-        args = make_parser().parse_args(argv)
+        args = parser.parse_args(argv)
     except SystemExit as stop:  # --help, --version, or a wrong call: argparse has spoken
         return int(stop.code or 0)
     try:
@@ -63,7 +68,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except Exception as error:
         if getattr(args, "verbose", False):
             traceback.print_exc()
-        print(f"{paint('fairpg-lite:', 'red', sys.stderr)} {_one_line(error)}", file=sys.stderr)
+        print(f"{paint(f'{parser.prog}:', 'red', sys.stderr)} {_one_line(error)}", file=sys.stderr)
         return error.code if isinstance(error, CliError) else FAILED
 
 

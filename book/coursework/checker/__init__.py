@@ -1,0 +1,187 @@
+"""The checker of the coursework: it says what is wrong, and never what is right.
+
+In a notebook::
+
+    from checker import begin, check, score
+
+    data = begin(seed=2026)
+    check("task1a", my_function)
+    score()
+
+`check` runs a student's function on random and odd inputs, compares it with the package by another
+way, names the mistake if it is a known one together with the input that shows it, and returns the
+points. An answer that is still blank is said to be so. The notebook is
+``book/coursework/assignment.ipynb``; it asks for what chapters 3 to 7 derive.
+"""
+
+import textwrap
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Generator
+
+from checker import disparities, learning, own, policies
+from checker.disparities import Documents
+from checker.examine import BLANK, Blank, Finding, Wrong
+from checker.learning import LAMBDAS, settings
+from fairpg_lite.data import RankingDataset
+
+__all__ = ["LAMBDAS", "TASKS", "attempt", "begin", "check", "score", "settings", "three_documents"]
+
+WIDTH = 68  # what a page of the book shows without scrolling
+Examine = Callable[[tuple[Any, ...], Generator], Finding]
+
+
+@dataclass(frozen=True)
+class Task:
+    """One question: its points, how many answers it takes, where to read, who examines it."""
+
+    title: str
+    points: int
+    chapter: int
+    heading: str
+    examine: Examine
+    answers: int = 1
+
+
+#: All tasks in the order of the notebook; their points sum to 100.
+TASKS = {
+    "task1a": Task(
+        "probability of a ranking",
+        8,
+        3,
+        "A list, drawn from the top",
+        policies.ranking_probability,
+    ),
+    "task1b": Task(
+        "expectation by enumeration",
+        4,
+        4,
+        "The exposure of a policy: all lists",
+        policies.expectation,
+    ),
+    "task2": Task("a sampler", 10, 3, "Three ways to draw", policies.sampler),
+    "task3a": Task(
+        "exposure by sampling",
+        6,
+        4,
+        "The exposure of a policy: some lists",
+        policies.sampled_exposure,
+    ),
+    "task3b": Task(
+        "exact exposure",
+        10,
+        4,
+        "The exposure of a policy: a race",
+        policies.exact_exposure,
+    ),
+    "task4a": Task(
+        "D_ind and D_group by hand",
+        6,
+        5,
+        "Individual disparity",
+        disparities.by_hand,
+        answers=2,
+    ),
+    "task4b": Task("D_ind as a function", 8, 5, "Individual disparity", disparities.individual),
+    "task4c": Task("D_group as a function", 8, 5, "Group disparity", disparities.group),
+    "task5": Task("gradient of expected DCG", 12, 6, "A baseline for free", learning.gradient),
+    "task6": Task("Fair-PG-Rank", 10, 7, "Algorithm 1, line by line", learning.loop),
+    "task7a": Task("a sweep over lambda", 5, 7, "Turning the dial", learning.sweep),
+    "task7b": Task("reading the sweep", 5, 7, "Turning the dial", learning.reading, answers=2),
+    "task8": Task("a disparity of your own", 8, 7, "A disparity of your own", own.own_disparity),
+}
+
+
+class _Ledger:
+    """What has been earned so far, and the seed that fixes all numbers."""
+
+    def __init__(self) -> None:
+        self.start(0)
+
+    def start(self, seed: int) -> None:
+        self.seed, self.points = seed, dict[str, int]()
+
+    def generator(self) -> Generator:
+        return torch.Generator().manual_seed(self.seed)
+
+
+_ledger = _Ledger()
+
+
+def begin(seed: int) -> RankingDataset:
+    """Start afresh: no points, and all data and inputs drawn with ``seed``; returns the data.
+
+    60 queries of 10 documents: the paper's synthetic data of chapter 7.
+
+    >>> begin(seed=0)
+    RankingDataset(60 queries, 600 documents, 2 features, groups 0/1)
+    """
+    _ledger.start(int(seed))
+    return learning.course_data(_ledger.seed)
+
+
+def three_documents() -> Documents:
+    """Exposure, merit and groups of the three documents of task 4a, ``(3,)`` each (chapter 5)."""
+    return disparities.three_documents_from(_ledger.generator())
+
+
+def check(task: str, *answers: Any) -> int:
+    """Examine the answers to a task, print what was found, and return the points.
+
+    >>> check("task1a", ...)
+    task1a  probability of a ranking: not answered yet (8 points)
+    0
+    """
+    if task not in TASKS:
+        raise ValueError(f"check: there is no task {task!r}; choose one of {', '.join(TASKS)}.")
+    asked = TASKS[task]
+    if len(answers) != asked.answers:
+        raise ValueError(
+            f"check: {task} takes {asked.answers} answer(s), {len(answers)} were given."
+        )
+    head = f"{task:<7} {asked.title}"
+    try:
+        found = asked.examine(answers, _ledger.generator())
+    except Blank:
+        _ledger.points.pop(task, None)
+        print(f"{head}: {BLANK} ({asked.points} points)")
+        return 0
+    except Wrong as wrong:
+        found = Finding(0.0, str(wrong))
+    points = int(found.share * asked.points)
+    _ledger.points[task] = points
+    print(f"{head}: {points} of {asked.points} points")
+    if points < asked.points:
+        hint = f'To read: chapter {asked.chapter}, "{asked.heading}".'
+        for line in [*found.message.splitlines(), hint]:
+            print(textwrap.fill(line, WIDTH, initial_indent="  ", subsequent_indent="  "))
+    return points
+
+
+def score() -> int:
+    """Print the points of every task so far, and return their sum."""
+    for name, task in TASKS.items():
+        got = f"{_ledger.points[name]:>3}" if name in _ledger.points else "  -"
+        print(f"{name:<7} {task.title:<28} {got} of {task.points:>3}")
+    total = sum(_ledger.points.values())
+    print(f"{'':<7} {'total':<28} {total:>3} of {sum(t.points for t in TASKS.values()):>3}")
+    print("The written answers A, B and C are marked by a person.")
+    return total
+
+
+def attempt(function: Callable[..., Any], *arguments: Any) -> Any:
+    """``function(*arguments)``, or None with a word where the blank has not been filled yet.
+
+    >>> attempt(max, 2, 3)
+    3
+    """
+    try:
+        return function(*arguments)
+    except NotImplementedError as error:
+        if error.args and error.args != (BLANK,):
+            raise
+        print(f"{getattr(function, '__name__', 'this')}: {BLANK}")
+        return None

@@ -1,0 +1,363 @@
+"""The coursework's tasks on policies and exposure, chapters 3 and 4."""
+
+import itertools
+import math
+from typing import Any
+
+import torch
+from torch import Generator, Tensor
+
+from checker.examine import (
+    EDGES,
+    Case,
+    Finding,
+    Slip,
+    Wrong,
+    answer_of,
+    compare,
+    numbers,
+    shown_by,
+)
+from fairpg_lite.exposure import position_bias, ranking_exposure
+from fairpg_lite.policy import PlackettLuce
+
+DRAWS = 20_000
+NATURAL = "This is the natural logarithm; the position bias is 1/log2(1 + j), base 2."
+
+
+def random_scores(n: int, generator: Generator) -> Tensor:
+    return 1.5 * torch.randn(n, generator=generator, dtype=torch.float64)
+
+
+def bias(n: int) -> Tensor:
+    return position_bias(n, dtype=torch.float64)
+
+
+# --- task 1a: the probability of a ranking ------------------------------------------------
+
+
+def probability(scores: Tensor, ranking: Tensor) -> Tensor:
+    return PlackettLuce(scores).log_prob(ranking).exp()
+
+
+def _weights_without_exp(scores: Tensor, ranking: Tensor) -> Tensor:
+    placed = scores[ranking]
+    return (placed / placed.flip(0).cumsum(0).flip(0)).prod()
+
+
+PROBABILITY_SLIPS = (
+    Slip(
+        "That is the logarithm of the probability; the task asks for the probability itself.",
+        lambda s, r: PlackettLuce(s).log_prob(r),
+    ),
+    Slip(
+        "`ranking` is read as positions. It holds documents: ranking[0] is the document that "
+        "stands first, so the scores in ranked order are scores[ranking].",
+        lambda s, r: probability(s, r.argsort()),
+    ),
+    Slip(
+        "The sums below the fractions run over the documents placed so far. They must run over "
+        "those that are left, from the current position to the end.",
+        lambda s, r: probability(s, r.flip(0)),
+    ),
+    Slip(
+        "Every factor divides by the sum over all documents. A document that has been placed "
+        "cannot be drawn again: divide by those that are left.",
+        lambda s, r: s.softmax(-1).prod(),
+    ),
+    Slip("The scores are used as weights; the weight is exp(score).", _weights_without_exp),
+    Slip(
+        "`ranking` has no effect: this is the probability of the ranking 0, 1, 2, ...",
+        lambda s, r: probability(s, torch.arange(len(s))),
+    ),
+)
+
+
+def ranking_probability(answers: tuple[Any, ...], generator: Generator) -> Finding:
+    rankings = [[1, 2, 0], [2, 0, 3, 1], [3, 1, 4, 0, 2]]
+    pairs = [
+        (random_scores(len(r), generator), torch.tensor(r), "") for r in rankings for _ in range(2)
+    ]
+    huge = torch.tensor([0.0, 801.0, 800.0], dtype=torch.float64)
+    one = random_scores(1, generator)
+    pairs.append((one, torch.tensor([0]), "there is one document, and one way to rank it"))
+    pairs.append((huge, torch.tensor([2, 1, 0]), "exp(800) overflows; only differences matter"))
+    cases = [Case({"scores": s, "ranking": r}, probability(s, r), edge) for s, r, edge in pairs]
+    return compare(answers[0], cases, PROBABILITY_SLIPS, tolerance=1e-6)
+
+
+# --- task 1b: expectation by enumeration --------------------------------------------------
+
+
+def always_one(ranking: Any) -> float:
+    return 1.0
+
+
+def position_of_document_0(ranking: Any) -> float:
+    return 1.0 + [int(d) for d in ranking].index(0)
+
+
+def discount_of_document_1(ranking: Any) -> float:
+    return 1.0 / math.log2(2 + [int(d) for d in ranking].index(1))
+
+
+def _all(scores: Tensor, value: Any) -> tuple[Tensor, Tensor]:
+    """Probabilities and values ``(n!,)`` of all rankings."""
+    rankings = torch.tensor(list(itertools.permutations(range(len(scores)))))
+    values = torch.tensor([value(r) for r in rankings], dtype=torch.float64)
+    return PlackettLuce(scores).log_prob(rankings).exp(), values
+
+
+def _expected(scores: Tensor, value: Any) -> Tensor:
+    p, values = _all(scores, value)
+    return (p * values).sum()
+
+
+EXPECTATION_SLIPS = (
+    Slip(
+        "All rankings get the same weight. An expectation weighs each by its probability.",
+        lambda s, value: _all(s, value)[1].mean(),
+    ),
+    Slip(
+        "The values are added up without their probabilities.",
+        lambda s, value: _all(s, value)[1].sum(),
+    ),
+    Slip(
+        "The sum is divided by the number of rankings; the probabilities already sum to one.",
+        lambda s, value: _expected(s, value) / math.factorial(len(s)),
+    ),
+    Slip(
+        "That is the value of the most probable ranking alone; sum over all of them.",
+        lambda s, value: value(PlackettLuce(s).mode),
+    ),
+    Slip(
+        "The weights are log-probabilities; take exp first.",
+        lambda s, value: (_all(s, value)[0].log() * _all(s, value)[1]).sum(),
+    ),
+)
+
+
+def expectation(answers: tuple[Any, ...], generator: Generator) -> Finding:
+    values = (always_one, position_of_document_0, discount_of_document_1)
+    cases = [
+        Case({"scores": s, "value": value}, _expected(s, value))
+        for n in (3, 4)
+        for value in values
+        for s in [random_scores(n, generator)]
+    ]
+    one = random_scores(1, generator)
+    cases.append(
+        Case({"scores": one, "value": position_of_document_0}, _expected(one, values[1]), "n = 1")
+    )
+    return compare(answers[0], cases, EXPECTATION_SLIPS)
+
+
+# --- task 2: the sampler ------------------------------------------------------------------
+
+
+def sampler(answers: tuple[Any, ...], generator: Generator) -> Finding:
+    function = answers[0]
+    # Close enough that every order occurs, far enough that no two orders are equally probable.
+    scores = torch.tensor([0.1, 0.9, -0.7], dtype=torch.float64)
+    scores += 0.2 * torch.rand(3, generator=generator, dtype=torch.float64)
+    try:
+        rankings = _drawn(function, scores, DRAWS, seed=1)
+        _seeded(function, scores, rankings)
+        _frequencies(rankings, scores)
+    except Wrong as wrong:
+        return Finding(0.0, str(wrong))
+    far = torch.tensor([-1000.0, 1000.0, 0.0], dtype=torch.float64)
+    try:
+        _drawn(function, random_scores(1, generator), 4, seed=2)
+        wide = _drawn(function, far, 50, seed=2)
+        if not torch.equal(wide, torch.tensor([1, 2, 0]).expand(50, 3)):
+            raise Wrong(f"The order must be certain here. {shown_by({'scores': far})}")
+    except Wrong as wrong:
+        return Finding(0.5, EDGES + str(wrong))
+    return Finding(1.0)
+
+
+def _drawn(function: Any, scores: Tensor, samples: int, seed: int) -> Tensor:
+    """The student's rankings ``(samples, n)``, if that is what they are."""
+    inputs = {
+        "scores": scores,
+        "samples": samples,
+        "generator": torch.Generator().manual_seed(seed),
+    }
+    answer = answer_of(function, inputs)
+    shown = shown_by({"scores": scores, "samples": samples})
+    if answer.shape != (samples, len(scores)):
+        raise Wrong(
+            f"The rankings have shape {tuple(answer.shape)}; wanted is (samples, n), here "
+            f"{(samples, len(scores))}: samples first, documents last. {shown}"
+        )
+    broken = (answer.sort(-1).values != torch.arange(len(scores))).any(-1)
+    if broken.any():
+        row = numbers(answer[broken][0])
+        raise Wrong(
+            f"A row must list every document once, and {row} does not. Return the order of the "
+            f"documents, not their scores, and draw without replacement. {shown}"
+        )
+    return answer.long()
+
+
+def _seeded(function: Any, scores: Tensor, rankings: Tensor) -> None:
+    if not torch.equal(rankings, _drawn(function, scores, DRAWS, seed=1)):
+        raise Wrong(
+            "Two calls with equally seeded generators give different rankings: hand `generator` "
+            "on to the function that draws the noise."
+        )
+    if (rankings == rankings[0]).all():
+        raise Wrong(
+            f"All {DRAWS} rankings are the same. Each sample and each document needs its own "
+            f"noise: draw noise of shape (samples, n). {shown_by({'scores': scores})}"
+        )
+    if torch.equal(rankings, _drawn(function, scores, DRAWS, seed=3)):
+        raise Wrong("Two differently seeded generators give the same rankings: one is not used.")
+
+
+def _frequencies(rankings: Tensor, scores: Tensor) -> None:
+    """Five standard errors: a right sampler fails by chance about once in 300,000 times."""
+    every = torch.tensor(list(itertools.permutations(range(len(scores)))))
+    seen = (rankings.unsqueeze(1) == every).all(-1).double().mean(0)
+
+    def fits(p: Tensor) -> bool:
+        return bool(((seen - p).abs() < 5 * (p * (1 - p) / DRAWS).sqrt() + 1e-9).all())
+
+    right = PlackettLuce(scores)
+    if fits(right.log_prob(every).exp()):
+        return
+    slips = {
+        "The worst document comes first most often: sort in descending order.": right.log_prob(
+            every.flip(-1)
+        ),
+        "The rows hold the position of each document. Wanted is the document at each position: "
+        "one argsort, not two.": right.log_prob(every.argsort(-1)),
+        "The noise has the wrong sign: Gumbel noise is -log(-log U), with two minus signs.": (
+            PlackettLuce(-scores).log_prob(every.flip(-1))
+        ),
+        "The scores have no effect: all orders come equally often.": torch.full(
+            (len(every),), -math.log(len(every)), dtype=torch.float64
+        ),
+    }
+    told = next((says for says, log_p in slips.items() if fits(log_p.exp())), "")
+    told = told or "The rows are rankings, but with other probabilities: is the noise Gumbel?"
+    often = int(seen.argmax())
+    raise Wrong(
+        f"{told} Shown by scores = {numbers(scores)}, {DRAWS} samples: the ranking "
+        f"{every[often].tolist()} came in {float(seen[often]):.0%} of them."
+    )
+
+
+# --- task 3: exposure ---------------------------------------------------------------------
+
+
+def _paid(rankings: Tensor, position: Tensor | None = None) -> Tensor:
+    if position is None:
+        return ranking_exposure(rankings, bias(rankings.shape[-1])).mean(0)
+    return position[rankings.argsort(-1)].mean(0)  # a slip's bias may be infinite
+
+
+SAMPLED_SLIPS = (
+    Slip(NATURAL, lambda r: _paid(r) * math.log(2)),
+    Slip(
+        "v[rankings] looks documents up as if they were positions. The document rankings[s, k] "
+        "is paid v[k]: write into the document's place (scatter, or `paid[ranking] = v`).",
+        lambda r: bias(r.shape[-1])[r].mean(0),
+    ),
+    Slip("That is the sum over the samples; exposure is their mean.", lambda r: _paid(r) * len(r)),
+    Slip(
+        "The payments of all samples are there; what is missing is the mean over them.",
+        lambda r: ranking_exposure(r, bias(r.shape[-1])),
+    ),
+    Slip(
+        "Positions are counted from 0: the first position has j = 1 and bias 1/log2(2) = 1.",
+        lambda r: _paid(r, 1 / torch.log2(torch.arange(r.shape[-1]).double() + 1)),
+    ),
+    Slip(
+        "Positions are counted from 2: the first position has j = 1 and bias 1/log2(2) = 1.",
+        lambda r: _paid(r, 1 / torch.log2(torch.arange(r.shape[-1]).double() + 3)),
+    ),
+    Slip(
+        "That is the bias 1/j; the task's is 1/log2(1 + j).",
+        lambda r: _paid(r, 1 / torch.arange(1, r.shape[-1] + 1).double()),
+    ),
+)
+
+
+def conserved(n: int, answer: Tensor) -> str:
+    return (
+        f"Your exposures sum to {float(answer.sum()):.4f}; whatever the policy, all "
+        f"the attention there is, {float(bias(n).sum()):.4f}, goes to somebody."
+        if abs(float(answer.sum() - bias(n).sum())) > 1e-4
+        else "The sum of the exposures is right, their division among the documents is not."
+    )
+
+
+def sampled_exposure(answers: tuple[Any, ...], generator: Generator) -> Finding:
+    drawn = [
+        PlackettLuce(random_scores(n, generator)).sample((samples,), generator)
+        for samples, n in ((2, 3), (3, 4), (6, 5))
+    ]
+    drawn.insert(0, torch.tensor([[1, 2, 0], [2, 1, 0]]))
+    cases = [Case({"rankings": r}, _paid(r)) for r in drawn]
+    cases.append(Case({"rankings": drawn[1][:1]}, _paid(drawn[1][:1]), "a single sample"))
+    single = torch.zeros(3, 1, dtype=torch.long)
+    cases.append(Case({"rankings": single}, _paid(single), "a single document"))
+    return compare(
+        answers[0],
+        cases,
+        SAMPLED_SLIPS,
+        clue=lambda case, answer: conserved(case.inputs["rankings"].shape[-1], answer),
+    )
+
+
+def _race_against_oneself(scores: Tensor) -> Tensor:
+    """Document i among its rivals and a copy of itself: the product over j runs over i too."""
+    n = len(scores)
+    rows = [
+        PlackettLuce(torch.cat([scores, scores[i : i + 1]])).exposure(bias(n + 1))[i]
+        for i in range(n)
+    ]
+    return torch.stack(rows)
+
+
+EXACT_SLIPS = (
+    Slip(NATURAL, lambda s: PlackettLuce(s).exposure() * math.log(2)),
+    Slip(
+        "Document i races against itself: leave j = i out of the coins.",
+        _race_against_oneself,
+    ),
+    Slip(
+        "Those who have arrived are counted as still on their way, or the other way round: by "
+        "time t document j has arrived with probability 1 - exp(-w_j t).",
+        lambda s: PlackettLuce(s).exposure(bias(len(s)).flip(0)),
+    ),
+    Slip(
+        "That is the position bias of the most probable ranking; the policy is a lottery.",
+        lambda s: ranking_exposure(PlackettLuce(s).mode, bias(len(s))),
+    ),
+    Slip(
+        "The scores are taken with the wrong sign: a high score means a high rate w = exp(s).",
+        lambda s: PlackettLuce(-s).exposure(),
+    ),
+)
+
+
+def exact_exposure(answers: tuple[Any, ...], generator: Generator) -> Finding:
+    cases = [
+        Case({"scores": s}, PlackettLuce(s).exposure())
+        for s in (random_scores(n, generator) for n in (2, 3, 5, 6))
+    ]
+    edges = {
+        "one document, certain of the first position": random_scores(1, generator),
+        "equal scores": torch.zeros(4, dtype=torch.float64),
+        "scores of several hundred": 700 + random_scores(3, generator),
+    }
+    cases += [Case({"scores": s}, PlackettLuce(s).exposure(), edge) for edge, s in edges.items()]
+    return compare(
+        answers[0],
+        cases,
+        EXACT_SLIPS,
+        clue=lambda case, answer: conserved(len(case.inputs["scores"]), answer),
+    )

@@ -1,0 +1,29 @@
+"""The paper's experiments, one module each, run by ``fairpg-lite reproduce`` (chapters 9 to 13).
+
+Each module has ``plan(seeds=, quick=)``, all cells of all methods; ``figure(cells)``, the paper's
+figure from stored cells; and ``DATA``, one sentence naming the data, or a function of the cells.
+"""
+
+import importlib
+from types import ModuleType
+
+#: Where each reproduction lives; imported when it is asked for.
+REPRODUCTIONS = {
+    "synthetic": "experiments.synthetic",
+    "german": "experiments.german",
+    "yahoo": "experiments.yahoo",
+    "mslr": "experiments.mslr",
+}
+
+
+def reproduction(name: str) -> ModuleType:
+    """The module of one reproduction.
+
+    >>> reproduction("synthetic").__name__
+    'experiments.synthetic'
+    """
+    if name not in REPRODUCTIONS:
+        raise ValueError(
+            f"reproduction: there is no experiment {name!r}; choose one of {list(REPRODUCTIONS)}."
+        )
+    return importlib.import_module(REPRODUCTIONS[name])

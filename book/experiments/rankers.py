@@ -1,0 +1,240 @@
+"""The rankers of the paper's Table 1 and Figure 2 as experiments: one method on one data set.
+
+PG-Rank and Fair-PG-Rank, linear and neural, RankSVM, boosted trees by regression, and LambdaMART.
+All are measured by one function. Chapters 10 and 11; ``fairpg-lite reproduce yahoo`` and ``mslr``.
+"""
+
+from collections.abc import Iterable
+from dataclasses import InitVar, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from experiments.ranking_data import Parts, describe, load_parts
+from fairpg_lite.baselines import gbdt, rank_svm
+from fairpg_lite.baselines.ranksvm import CS
+from fairpg_lite.config import TrainConfig
+from fairpg_lite.data import RankingDataset
+from fairpg_lite.evaluate import evaluate
+from fairpg_lite.scorers import LinearScorer, MLPScorer
+from fairpg_lite.train import fit
+
+#: Learning rates of the paper's appendix, by model.
+PAPER_LR = {"linear": 1e-3, "neural": 5e-5}
+TOP_GRADE = 4.0
+_BLOCK = 1 << 14
+
+
+@dataclass(frozen=True)
+class Ranker:
+    """What all rankers share: their data, and how they are measured.
+
+    ``root`` and ``checkpoints`` say where files lie on this machine. They are no fields, so that
+    they are neither stored with a result nor make two equal cells different.
+    """
+
+    data: str = "stand-in"
+    """"yahoo", "stand-in" or "mslr"."""
+    share: float = 1.0
+    """The part of the queries to use."""
+    per_query: bool = False
+    """Whether the result lists the test queries' values one by one."""
+    check_counts: bool = True
+    """Whether Yahoo's files must have the published counts."""
+    root: InitVar[str | None] = None
+    checkpoints: InitVar[str | Path | None] = None
+
+    def __post_init__(self, root: str | None, checkpoints: str | Path | None) -> None:
+        object.__setattr__(self, "_root", None if root is None else str(root))
+        object.__setattr__(self, "_checkpoints", None if checkpoints is None else str(checkpoints))
+
+    @property
+    def name(self) -> str:
+        raise NotImplementedError
+
+    def train(self, parts: Parts, lam: float, seed: int) -> tuple[nn.Module, dict[str, Any]]:
+        """The trained scorer, and what is worth noting about its training."""
+        raise NotImplementedError
+
+    def parts(self, seed: int) -> Parts:
+        split_seed = seed if self.data == "mslr" else 0
+        root = self.__dict__["_root"]
+        return load_parts(self.data, self.share, self.check_counts, root, split_seed)
+
+    def __call__(self, lam: float, seed: int) -> dict[str, Any]:
+        parts = self.parts(seed)
+        scorer, notes = self.train(parts, lam, seed)
+        result: dict[str, Any] = {"data": describe(self.data, parts), **notes}
+        stochastic = isinstance(self, FairPGRank)
+        for part in ("train", "test"):
+            listed = self.per_query and part == "test"
+            figures = measure(scorer, getattr(parts, part), stochastic, per_query=listed)
+            result |= {f"{part}_{name}": value for name, value in figures.items()}
+        return result
+
+    def _no_lambda(self, lam: float) -> None:
+        if lam != 0.0:
+            raise ValueError(
+                f"{type(self).__name__}: lam is {lam}, and this ranker has no disparity to weigh; "
+                "run it with lam=0."
+            )
+
+
+@dataclass(frozen=True)
+class FairPGRank(Ranker):
+    """Fair-PG-Rank with D_ind, and PG-Rank at lam = 0; the defaults are the paper's appendix."""
+
+    model: str = "linear"
+    """"linear", or "neural": one hidden layer of 32 ReLU units."""
+    entropy: float = 1.0
+    """The paper's gamma. The authors' stored runs had 0."""
+    epochs: int = 20
+    lr: float | None = None
+    """Adam's rate; None is the paper's, .001 for the linear and .00005 for the neural model."""
+    samples: int = 10
+    batch_size: int = 1
+    patience: int | None = None
+    """Not in the paper: keep the weights of the epoch with the best U - lam * D on the validation
+    queries, and stop after so many epochs without a better one. None trains to the end."""
+
+    @property
+    def name(self) -> str:
+        return f"fair_pg_rank-{self.model}-entropy{self.entropy:g}"
+
+    def config(self, lam: float, seed: int) -> TrainConfig:
+        return TrainConfig(
+            lam=lam,
+            disparity="individual",
+            utility="ndcg",
+            entropy=self.entropy,
+            samples=self.samples,
+            lr=PAPER_LR[self.model] if self.lr is None else self.lr,
+            epochs=self.epochs,
+            batch_size=self.batch_size,
+            patience=self.patience,
+            seed=seed,
+        )
+
+    def scorer(self, dataset: RankingDataset, seed: int) -> nn.Module:
+        """The model before training, initialised as in the paper, by a stream of its own."""
+        if self.model not in PAPER_LR:
+            raise ValueError(f"FairPGRank: model is {self.model!r}; choose 'linear' or 'neural'.")
+        generator = torch.Generator().manual_seed(seed)
+        kind = LinearScorer if self.model == "linear" else MLPScorer
+        return kind(dataset.n_features, generator=generator, dtype=dataset.features.dtype)
+
+    def train(self, parts: Parts, lam: float, seed: int) -> tuple[nn.Module, dict[str, Any]]:
+        scorer = self.scorer(parts.train, seed)
+        checkpoint = self._checkpoint(lam, seed)
+        config = self.config(lam, seed)
+        valid = None if self.patience is None else parts.valid
+        history = fit(scorer, parts.train, config, valid, progress=False, checkpoint=checkpoint)
+        if history.stopped == "interrupted":
+            # What Ctrl-C leaves behind is no result; the checkpoint continues it.
+            raise KeyboardInterrupt
+        if checkpoint is not None:
+            # It has served: the cell is stored now, and a second run of it should train again.
+            checkpoint.unlink(missing_ok=True)
+        names = ("utility", "disparity", *(("valid_utility", "valid_disparity") if valid else ()))
+        notes = {name: _rounded(getattr(history, name)) for name in names}
+        per_epoch = -(-len(parts.train) // config.batch_size)
+        return scorer, {"history": notes, "updates": len(history) * per_epoch}
+
+    def _checkpoint(self, lam: float, seed: int) -> Path | None:
+        where = self.__dict__["_checkpoints"]
+        if where is None:
+            return None
+        return Path(where) / f"{self.name}-{self.data}-{self.share:g}_lam={lam:g}_seed={seed}.pt"
+
+
+@dataclass(frozen=True)
+class RankSVM(Ranker):
+    """A linear RankSVM, its C chosen by NDCG@10 on the validation queries."""
+
+    C: tuple[float, ...] = CS
+
+    @property
+    def name(self) -> str:
+        return "rank_svm"
+
+    def train(self, parts: Parts, lam: float, seed: int) -> tuple[nn.Module, dict[str, Any]]:
+        self._no_lambda(lam)
+        found = rank_svm(parts.train, validation=parts.valid, C=self.C)
+        return found.scorer, {"C": found.setting, "valid_ndcg_at_10": found.objective}
+
+
+@dataclass(frozen=True)
+class Trees(Ranker):
+    """Boosted trees: "regression" on the grades (the paper's GBDT), or "lambdarank" (LambdaMART).
+
+    At most ``rounds`` trees; fewer where validation queries say so for 30 rounds.
+    """
+
+    objective: str = "regression"
+    rounds: int = 300
+
+    @property
+    def name(self) -> str:
+        return "gbdt" if self.objective == "regression" else "lambdamart"
+
+    def train(self, parts: Parts, lam: float, seed: int) -> tuple[nn.Module, dict[str, Any]]:
+        self._no_lambda(lam)
+        scorer = gbdt(
+            parts.train,
+            objective=self.objective,
+            validation=parts.valid,
+            rounds=self.rounds,
+            seed=seed,
+        )
+        return scorer, {"trees": int(scorer.booster.best_iteration or self.rounds)}
+
+
+def measure(
+    scorer: nn.Module, dataset: RankingDataset, stochastic: bool, *, per_query: bool = False
+) -> dict[str, Any]:
+    """NDCG@10, ERR (whole list) and D_ind of the most probable ranking, and counts.
+
+    ``stochastic`` adds what the policy's readers see on average, exact: ``policy_ndcg``,
+    ``policy_ndcg_at_10`` and ``policy_d_ind``. ``without_relevant`` is the share of queries in
+    which nothing is relevant; their NDCG counts as 1, so subtract it for the convention of 0.
+    """
+    scored = dataset.replace(features=_scores(scorer, dataset))
+    at_10 = evaluate(_as_given, scored, 10, deterministic=True, max_grade=TOP_GRADE)
+    whole = evaluate(_as_given, scored, deterministic=True, max_grade=TOP_GRADE)
+    no_merit = torch.tensor([bool((query.relevance == 0).all()) for query in dataset])
+    figures: dict[str, Any] = {
+        "queries": len(dataset),
+        "documents": dataset.n_documents,
+        "without_relevant": float(no_merit.double().mean()),
+        "ndcg_at_10": at_10.ndcg_at_k,
+        "err": whole.err,
+        "d_ind": whole.d_ind,
+    }
+    listed = {"ndcg_at_10": at_10.per_query["ndcg_at_k"], "err": whole.per_query["err"]}
+    if stochastic:
+        policy = evaluate(_as_given, scored, 10, samples=1, max_grade=TOP_GRADE)
+        figures["policy_ndcg"] = policy.ndcg
+        figures["policy_ndcg_at_10"] = policy.ndcg_at_k
+        figures["policy_d_ind"] = policy.d_ind
+        listed["policy_ndcg_at_10"] = policy.per_query["ndcg_at_k"]
+        listed["policy_d_ind"] = policy.per_query["d_ind"]
+    if per_query:
+        figures |= {f"{name}_per_query": _rounded(values) for name, values in listed.items()}
+    return figures
+
+
+@torch.no_grad()
+def _scores(scorer: nn.Module, dataset: RankingDataset) -> Tensor:
+    """Scores ``(N, 1)`` in float64: scored once, then measured in several ways."""
+    blocks = [scorer(block).double() for block in dataset.features.split(_BLOCK)]
+    return torch.cat(blocks).unsqueeze(-1)
+
+
+def _as_given(scores: Tensor) -> Tensor:
+    return scores.squeeze(-1)
+
+
+def _rounded(values: Iterable[Any]) -> list[float]:
+    return [round(float(value), 6) for value in values]

@@ -1,0 +1,83 @@
+"""The paper's synthetic experiment (Section 4.2, Figure 1; chapter 9).
+
+100 queries of ten, trained and judged on the same ones as in the authors' run; a seed draws the
+data, the start and the rankings. Adam at .1, halved after each of 5 epochs, is the authors'
+schedule: the paper names none. Everything with the text's clip at 5 and with the authors' at 4.
+"""
+
+from typing import Any
+
+from experiments import plots
+from experiments.methods import FairPGRank, PostProcessing, Uniform, all_deltr
+from experiments.problems import SyntheticData
+from fairpg_lite.sweep import Cell, grid
+
+DATA = (
+    "Synthetic data after the paper's Section 4.2, drawn by fairpg_lite.synthetic: queries of 10 "
+    "documents, one of two features hidden for the minority; trained and judged on the same "
+    "queries; the seed draws them."
+)
+
+LAMBDAS = (0.0, 1.0, 3.0, 5.0, 8.0, 10.0, 25.0)
+#: The authors' range is [0, 6]; by the definition the programme needs more to do all it can.
+AUTHORS_LP = (0.0, 0.5, 0.95, 2.0, 4.0, 6.0)
+DEFINITION_LP = (0.0, 0.5, 1.0, 2.0, 4.0, 6.0, 10.0, 100.0, 1000.0)
+DELTR = (0.0, 1.0, 1e2, 1e4, 1e6)
+CLIPS = (5.0, 4.0)
+SEEDS = 20
+QUICK: dict[str, Any] = {"seeds": 2, "n_queries": 12, "epochs": 2}
+
+
+def plan(*, seeds: int | None = None, quick: bool = False) -> list[Cell]:
+    """All cells, longest first; 20 seeds by default.
+
+    quick: 2 seeds, 12 queries, 2 epochs, three lambdas. It shows that the path works; the numbers
+    mean nothing.
+    """
+    n = seeds if seeds is not None else QUICK["seeds"] if quick else SEEDS
+    n_queries, epochs = (QUICK["n_queries"], QUICK["epochs"]) if quick else (100, 5)
+    cells: list[Cell] = []
+
+    def add(experiment: Any, lambdas: tuple[float, ...]) -> None:
+        # The first, the last and one between show the shape.
+        chosen = (lambdas[0], lambdas[len(lambdas) // 2], lambdas[-1]) if quick else lambdas
+        cells.extend(grid(experiment, chosen, range(n)))
+
+    problems = [SyntheticData(clip, n_queries) for clip in CLIPS]
+    add(FairPGRank(problems[0], "exact", epochs=epochs), LAMBDAS)
+    for problem in problems:
+        add(FairPGRank(problem, epochs=epochs), LAMBDAS)
+        add(PostProcessing(problem, "definition"), DEFINITION_LP)
+        add(PostProcessing(problem, "authors"), AUTHORS_LP)
+        for experiment in all_deltr(problem):
+            add(experiment, DELTR)
+        cells += grid(Uniform(problem), [0.0], range(n))
+    return cells
+
+
+def figure(cells: list[dict[str, Any]], problem: str = "clip5") -> Any:
+    """Figure 1: NDCG and D_group over theta with the learned models, and the trade-off.
+
+    The contours are those of the first seed's data; the models are of all seeds.
+    """
+    chosen = plots.of_problem(cells, problem)
+    learned = plots.of_method(chosen, "fair_pg_rank-sample")
+    config = learned[0]["config"]["problem"]
+    seed = min(cell["seed"] for cell in learned)
+    data = SyntheticData(config["clip"], config["n_queries"]).load(seed).test
+    with plots.new_figure((12.5, 7.6)) as fig:
+        layout = [["ndcg", "d_group", "legend"], ["tradeoff", "tradeoff", "zoom"]]
+        axes = fig.subplot_mosaic(layout)
+        values = plots.theta_grid(data, plots.theta_range(learned))
+        for letter, name, words in (("a", "ndcg", "NDCG"), ("b", "d_group", "D_group")):
+            plots.contour_panel(axes[name], values, name, learned)
+            axes[name].set_title(f"({letter}) {words} on seed {seed}'s data")
+        for name in ("tradeoff", "zoom"):
+            plots.tradeoff_panel(axes[name], chosen)
+        plots.legend_panel(axes["legend"], axes["tradeoff"])
+        plots.zoom_on(axes["zoom"], learned)
+        axes["tradeoff"].set_title(
+            "(c) trade-off; larger markers: larger λ; bars: one sd over seeds"
+        )
+        axes["zoom"].set_title("(c) closer: around Fair-PG-Rank")
+    return fig

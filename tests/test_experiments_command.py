@@ -1,0 +1,144 @@
+"""`python -m experiments`: from an empty directory to table and figure, and on again."""
+
+import json
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from experiments import synthetic
+from experiments.__main__ import main
+from experiments.summary import summarise
+from fairpg_lite import load_cells
+from fairpg_lite.sweep import grid
+
+FILES = ("summary.csv", "summary.md", "figure.png", "figure.svg")
+
+
+@pytest.fixture(scope="module")
+def quick(tmp_path_factory):
+    """A finished quick run; tests that change it must leave it whole."""
+    out = tmp_path_factory.mktemp("synthetic")
+    assert main(["synthetic", "--quick", "--out", str(out), "-q"]) == 0
+    return out
+
+
+def test_every_output_is_there_and_names_its_data_and_that_it_is_quick(quick):
+    for name in ("summary.csv", "summary.md", "figure.svg"):
+        text = " ".join((quick / name).read_text().split())
+        assert "Synthetic data after the paper's Section 4.2" in text.replace("&#39;", "'")
+        assert "QUICK VERSION" in text
+        assert "python -m experiments synthetic --quick" in text
+    assert (quick / "figure.png").read_bytes().startswith(b"\x89PNG")
+    assert len(list((quick / "cells").rglob("*.json"))) == len(synthetic.plan(quick=True))
+
+
+def test_the_summary_is_that_of_the_cells(quick):
+    cells = load_cells(quick / "cells")
+    row = next(r for r in summarise(cells) if r["method"] == "fair_pg_rank-sample-clip5")
+    values = [
+        c["result"]["ndcg"] for c in cells if (c["method"], c["lam"]) == (row["method"], row["lam"])
+    ]
+    assert len(values) == 2
+    assert row["ndcg_mean"] == pytest.approx(np.mean(values), rel=1e-14)
+    lines = (quick / "summary.csv").read_text().splitlines()
+    assert any(line.startswith(row["method"]) and repr(row["ndcg_mean"]) in line for line in lines)
+
+
+def test_a_second_run_computes_nothing_and_a_lost_cell_is_made_again(quick, monkeypatch, capsys):
+    before = {name: (quick / name).read_bytes() for name in FILES}
+    ran = []
+    whole = synthetic.FairPGRank.__call__
+
+    def spy(self, lam, seed):
+        ran.append((self.name, lam, seed))
+        return whole(self, lam, seed)
+
+    monkeypatch.setattr(synthetic.FairPGRank, "__call__", spy)
+    monkeypatch.setattr(synthetic.PostProcessing, "__call__", None)
+    call = ["synthetic", "--quick", "--out", str(quick)]
+    lost = quick / "cells" / "fair_pg_rank-sample-clip5" / "lam=5_seed=1.json"
+    stored = json.loads(lost.read_text())
+    lost.unlink()
+    assert main(call) == 0
+    assert ran == [("fair_pg_rank-sample-clip5", 5.0, 1)]
+    assert json.loads(lost.read_text())["result"] == stored["result"]
+    for name in ("summary.csv", "figure.png", "figure.svg"):
+        assert (quick / name).read_bytes() == before[name], name
+
+    def without_time(text):
+        return [line for line in text.splitlines() if not line.startswith("- **time**")]
+
+    old, new = before["summary.md"].decode(), (quick / "summary.md").read_text()
+    assert without_time(old) == without_time(new)
+    assert str(quick / "figure.svg") in capsys.readouterr().out
+
+
+def test_german_quick(tmp_path, monkeypatch, capsys):
+    """Into the default directory, with nothing on stdout but the files."""
+    monkeypatch.chdir(tmp_path)
+    assert main(["german", "--quick", "--seeds", "1"]) == 0
+    shown = capsys.readouterr().out.split()
+    assert shown == [str(p) for p in (f"results/german-quick/{name}" for name in FILES)]
+    text = (tmp_path / "results" / "german-quick" / "summary.md").read_text()
+    assert "German Credit" in text
+    assert "--seeds 1 --quick" in text
+    assert "queries redrawn" in text
+
+
+@dataclass(frozen=True)
+class Breaks:
+    at: float = 1.0
+    name = "breaks"
+
+    def __call__(self, lam, seed):
+        if lam == self.at:
+            raise RuntimeError("as planned")
+        return {"ndcg": lam + seed}
+
+
+def test_failed_cells_are_listed_and_the_exit_code_says_so(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(synthetic, "plan", lambda **_: grid(Breaks(), [0.0, 1.0], range(2)))
+    (tmp_path / "figure.png").write_text("of an earlier run")
+    assert main(["synthetic", "--out", str(tmp_path), "-q"]) == 1
+    said = capsys.readouterr().err
+    assert "2 of 4 cells failed" in said
+    assert "breaks, lambda 1, seed 1: RuntimeError: as planned" in said
+    assert "2 finished, 2 failed" in (tmp_path / "summary.md").read_text()
+    assert not (tmp_path / "figure.png").exists()
+    monkeypatch.setattr(synthetic, "plan", lambda **_: grid(Breaks(0.0), [0.0], [0]))
+    assert main(["synthetic", "--out", str(tmp_path / "all")]) == 1
+    assert "1 of 1 cells failed" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("", "experiment"),
+        ("nothing", "invalid choice"),
+        ("synthetic --seeds 0", "whole number of at least 1"),
+        ("synthetic --jobs many", "whole number"),
+        ("synthetic --stand-in", "belongs to `yahoo`"),
+        ("german --data somewhere", "belongs to `yahoo`"),
+        ("yahoo --data somewhere --stand-in", "exclude each other"),
+        ("synthetic --quick -q -v", "not allowed with"),
+    ],
+)
+def test_wrong_calls(words, message, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main([*words.split()]) == 2
+    assert message in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
+def test_results_cannot_go_where_a_file_is(tmp_path, capsys):
+    (tmp_path / "taken").write_text("")
+    assert main(["synthetic", "--quick", "--out", str(tmp_path / "taken")]) == 1
+    assert "is a file" in capsys.readouterr().err
+
+
+def test_help_shows_examples(capsys):
+    assert main(["--help"]) == 0
+    shown = capsys.readouterr().out
+    assert "python -m experiments synthetic --quick" in shown
+    assert "--stand-in" in shown
