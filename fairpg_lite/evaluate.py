@@ -12,9 +12,9 @@ import torch
 from torch import Tensor, nn
 
 from fairpg_lite import metrics
+from fairpg_lite.batch import Batch
 from fairpg_lite.config import TrainConfig
 from fairpg_lite.data import RankingDataset
-from fairpg_lite.data.batches import Batch
 from fairpg_lite.disparity import Merit, group_disparity, individual_disparity, merit_of
 from fairpg_lite.exposure import TOLERANCE, position_bias, ranking_exposure
 from fairpg_lite.objective import batch_disparity, batch_utility

@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 
 from fairpg_lite import metrics
+from fairpg_lite.batch import Batch
 from fairpg_lite.config import TrainConfig
 from fairpg_lite.data import RankingDataset
-from fairpg_lite.data.batches import Batch
 from fairpg_lite.disparity import group_disparity, individual_disparity, merit_of
 from fairpg_lite.policy import PlackettLuce
 

@@ -12,10 +12,10 @@ from torch import Tensor, nn
 
 from fairpg_lite import _check
 from fairpg_lite._progress import progress_bar
+from fairpg_lite.batch import Batch
 from fairpg_lite.checkpoint import load_checkpoint, save_checkpoint
 from fairpg_lite.config import TrainConfig
 from fairpg_lite.data import RankingDataset
-from fairpg_lite.data.batches import Batch
 from fairpg_lite.evaluate import objective_on
 from fairpg_lite.history import History
 from fairpg_lite.objective import Worth, batch_terms

@@ -3,7 +3,8 @@
 No file here has the name of a function, so that the function never hides the file.
 """
 
-from fairpg_lite.data.batches import Batch, Batches
+from fairpg_lite.batch import Batch
+from fairpg_lite.data.batches import Batches
 from fairpg_lite.data.dataset import Query, RankingDataset
 from fairpg_lite.data.german import german_credit
 from fairpg_lite.data.letor import load_letor, save_letor

@@ -1,10 +1,12 @@
 """Padded batches of queries, with a mask."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
+
+from fairpg_lite.batch import Batch
 
 if TYPE_CHECKING:
     from fairpg_lite.data.dataset import RankingDataset
@@ -12,23 +14,6 @@ if TYPE_CHECKING:
 # Queries are sorted by length inside pools of this many batches: long enough that padding almost
 # vanishes, short enough that a shuffled order stays random.
 POOL_BATCHES = 50
-
-
-class Batch(NamedTuple):
-    """B queries padded to n documents.
-
-    features (B, n, d), relevance (B, n), groups (B, n) or None, mask (B, n) with True for a real
-    document, queries (B,): the index of each query in the dataset. Padding has features 0,
-    relevance 0 and group 0. The tensors may be views of the dataset: do not write into them.
-
-    Chapter 7.
-    """
-
-    features: Tensor
-    relevance: Tensor
-    groups: Tensor | None
-    mask: Tensor
-    queries: Tensor
 
 
 class Batches:
