@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
+from experiments import __main__ as command
 from experiments import synthetic
 from experiments.__main__ import main
 from experiments.summary import summarise
@@ -75,11 +76,13 @@ def test_a_second_run_computes_nothing_and_a_lost_cell_is_made_again(quick, monk
 
 
 def test_german_quick(tmp_path, monkeypatch, capsys):
-    """Into the default directory, with nothing on stdout but the files."""
-    monkeypatch.chdir(tmp_path)
+    """Into the repository's results/, seen from book/, with nothing on stdout but the files."""
+    monkeypatch.setattr(command, "ROOT", tmp_path)
+    (tmp_path / "book").mkdir()
+    monkeypatch.chdir(tmp_path / "book")
     assert main(["german", "--quick", "--seeds", "1"]) == 0
     shown = capsys.readouterr().out.split()
-    assert shown == [str(p) for p in (f"results/german-quick/{name}" for name in FILES)]
+    assert shown == [str(p) for p in (f"../results/german-quick/{name}" for name in FILES)]
     text = (tmp_path / "results" / "german-quick" / "summary.md").read_text()
     assert "German Credit" in text
     assert "--seeds 1 --quick" in text

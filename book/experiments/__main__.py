@@ -5,6 +5,7 @@
 
 import argparse
 import inspect
+import os
 import shutil
 import sys
 import warnings
@@ -111,7 +112,9 @@ def run(args: argparse.Namespace) -> int:
 def _default_out(args: argparse.Namespace) -> Path:
     """A directory for each kind of run, so that none meets another's cells."""
     stand_in, quick = "-stand-in" if args.stand_in else "", "-quick" if args.quick else ""
-    return ROOT / "results" / f"{args.experiment}{stand_in}{quick}"
+    out = ROOT / "results" / f"{args.experiment}{stand_in}{quick}"
+    # As seen from here: what is printed and stored must not name this machine's directories.
+    return Path(os.path.relpath(out))
 
 
 def _check(args: argparse.Namespace) -> None:
@@ -122,7 +125,7 @@ def _check(args: argparse.Namespace) -> None:
                     f"{name} belongs to `yahoo`; {args.experiment} brings its own data."
                 )
     if args.epochs is not None and args.experiment not in ("yahoo", "mslr"):
-        raise UsageError("--epochs belongs to `yahoo` and `reproduce mslr`.")
+        raise UsageError("--epochs belongs to `yahoo` and `mslr`.")
     if args.data is not None and args.stand_in:
         raise UsageError("--data and --stand-in exclude each other: real files or the stand-in.")
 
