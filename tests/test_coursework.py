@@ -193,6 +193,11 @@ def changes_its_input(scores, ranking):
     return probability(scores, ranking)
 
 
+def after_subtracting_the_maximum(scores, ranking):
+    w = (scores - scores.max())[ranking].exp()
+    return (w / w.flip(0).cumsum(0).flip(0)).prod()
+
+
 def breaks_at_one(exposure, merit, mask=None):
     if len(merit) == 1:
         raise IndexError("nobody to compare with")
@@ -241,7 +246,12 @@ WRONG = {
     "1a overflow": (
         "task1a",
         lambda s, r: (s[r].exp() / s[r].exp().flip(0).cumsum(0).flip(0)).prod(),
-        HALF,
+        "exp(800) overflows",
+    ),
+    "1a underflow": (
+        "task1a",
+        lambda s, r: after_subtracting_the_maximum(s, r),
+        "exp(-801) underflows to 0",
     ),
     "1a in place": ("task1a", changes_its_input, "in place"),
     "1a shape": ("task1a", lambda s, r: probability(s, r).expand(1), "shape (1,)"),
@@ -276,13 +286,15 @@ WRONG = {
     "2 underflow": ("task2", with_multinomial, HALF),
     "3a natural log": (
         "task3a",
-        lambda r: sampled(r) * math.log(2),
+        lambda r: sampled(r) / math.log(2),
         "natural logarithm",
     ),
+    "3a a factor": ("task3a", lambda r: sampled(r) * math.log(2), ".6931 times the right one"),
+    "3a always 0": ("task3a", lambda r: 0 * sampled(r), "Your answer is always 0."),
     "3a indices": ("task3a", lambda r: bias(r.shape[1])[r].mean(0), "as if they were positions"),
     "3a sum": ("task3a", lambda r: payments(r).sum(0), "sum over the samples"),
     "3a no mean": ("task3a", payments, "the mean over them"),
-    "3b natural log": ("task3b", lambda s: exact(s) * math.log(2), "natural logarithm"),
+    "3b natural log": ("task3b", lambda s: exact(s) / math.log(2), "natural logarithm"),
     "3b most probable": (
         "task3b",
         lambda s: payments(s.argsort(descending=True)[None])[0],
@@ -317,7 +329,7 @@ WRONG = {
         "leave-one-out",
     ),
     "5 reversed": ("task5", lambda *x: -dcg_gradient(*x), "sign is reversed"),
-    "5 natural log": ("task5", lambda *x: math.log(2) * dcg_gradient(*x), "natural logarithm"),
+    "5 natural log": ("task5", lambda *x: dcg_gradient(*x) / math.log(2), "natural logarithm"),
     "5 linear gain": ("task5", lambda *x: dcg_gradient(*x, gain=lambda r: r), "2**rel - 1"),
     "5 factor": ("task5", lambda *x: 3 * dcg_gradient(*x), "3 times the right one"),
     "6 plus": ("task6", lambda *x: loop(*x, sign=1.0), "with a minus"),
@@ -361,6 +373,14 @@ def test_a_wrong_answer_gets_its_message(name, capsys):
     inputless = ("own generator", "copied", "scaled copy", "not rankings")
     if not name.endswith(inputless) and not name.startswith("2 own"):
         assert "Shown by" in printed
+
+
+@pytest.mark.parametrize("name", ["1a overflow", "1a underflow"])
+def test_numerical_faults_are_sent_to_the_section_on_numerics(name, capsys):
+    printed = caught(*WRONG[name], capsys)
+    assert 'chapter 3, "Where a computer gets it wrong"' in printed
+    assert HALF in printed
+    assert ("underflow" in printed) == ("overflow" not in printed)
 
 
 @pytest.mark.parametrize("seed", [8, 11, 13, 15, 29, 57])
@@ -522,6 +542,12 @@ def test_by_hand(seed, capsys):
     out = " ".join(capsys.readouterr().out.split())
     assert "D_group: A factor |G| is left in" in out
     assert f"{right[1]:.3f}" not in out  # what is wrong, never what is right
+    assert 'To read: chapter 5, "Group disparity".' in out
+    check("task4a", right[0] + 0.1, right[1])
+    assert '"Individual disparity".' in capsys.readouterr().out
+    check("task4a", 9.0, 9.0)
+    out = " ".join(capsys.readouterr().out.split())
+    assert '"Individual disparity" and "Group disparity".' in out
 
 
 def test_the_seed_changes_the_documents_and_the_data():
@@ -648,7 +674,7 @@ def test_a_blank_stands_where_the_solution_stood():
 
 
 def test_the_notebooks_use_nothing_but_the_module():
-    allowed = {"math", "itertools", "torch", "fairpg_lite", "matplotlib"}
+    allowed = {"math", "itertools", "torch", "fairpg_lite", "checker", "matplotlib"}
     for name in ("assignment", "solution"):
         for source in sources(name):
             for node in ast.walk(ast.parse(source)):

@@ -155,7 +155,8 @@ def check(task: str, *answers: Any) -> int:
     _ledger.points[task] = points
     print(f"{head}: {points} of {asked.points} points")
     if points < asked.points:
-        hint = f'To read: chapter {asked.chapter}, "{asked.heading}".'
+        headings = " and ".join(f'"{heading}"' for heading in found.read or (asked.heading,))
+        hint = f"To read: chapter {asked.chapter}, {headings}."
         for line in [*found.message.splitlines(), hint]:
             print(textwrap.fill(line, WIDTH, initial_indent="  ", subsequent_indent="  "))
     return points

@@ -284,7 +284,7 @@ def by_hand(answers: tuple[Any, ...], generator: Generator) -> Finding:
         ("D_ind", individual_disparity(*documents[:2]), {k: inputs[k] for k in names[:2]}),
         ("D_group", group_disparity(*documents), inputs),
     )
-    share, messages = 0.0, []
+    share, messages, read = 0.0, list[str](), list[str]()
     for given, slips, (name, right, shown) in zip(
         answers, (IND_SLIPS, GROUP_SLIPS), both, strict=True
     ):
@@ -293,7 +293,8 @@ def by_hand(answers: tuple[Any, ...], generator: Generator) -> Finding:
         share += found.share / 2
         if found.message:
             messages.append(f"{name}: {found.message}")
-    return Finding(share, "\n".join(messages))
+            read.append("Individual disparity" if name == "D_ind" else "Group disparity")
+    return Finding(share, "\n".join(messages), tuple(read))
 
 
 def _constant(value: Tensor) -> Callable[..., Tensor]:

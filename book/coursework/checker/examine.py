@@ -21,10 +21,13 @@ EDGES = "Right on ordinary inputs, but not at the edges. "
 
 
 class Finding(NamedTuple):
-    """The share of a task's points, and what to tell the student (empty if all is right)."""
+    """The share of a task's points, what to tell the student (empty if all is right), and the
+    headings of the chapter to read where they are not the task's own.
+    """
 
     share: float
     message: str = ""
+    read: tuple[str, ...] = ()
 
 
 class Blank(Exception):  # noqa: N818 - no error: a question that is still open
@@ -37,11 +40,14 @@ class Wrong(Exception):  # noqa: N818 - a finding on its way up, not a failure o
 
 @dataclass(frozen=True)
 class Case:
-    """One input by the names of its arguments, and the right answer; ``edge`` says what is odd."""
+    """One input by the names of its arguments, and the right answer; ``edge`` says what is odd,
+    and ``read`` under which heading of the task's chapter, if it is another than the task's.
+    """
 
     inputs: dict[str, Any]
     expected: Tensor
     edge: str = ""
+    read: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -74,13 +80,13 @@ def compare(
             answer = answer_of(function, case.inputs)
         except Wrong as wrong:
             at = f" The edge here: {case.edge}." if case.edge else ""
-            return Finding(share, f"{preface}{wrong}{at}")
+            return Finding(share, f"{preface}{wrong}{at}", case.read)
         pair = (case, answer)
         right = same(answer, case.expected, tolerance)
         if case.edge and not right:  # one edge at a time: the slips there are independent
             plain = [p for p in seen if not p[0].edge]
             told = diagnosis([*plain, pair], [pair], slips, tolerance, clue)
-            return Finding(share, preface + told)
+            return Finding(share, preface + told, case.read)
         seen.append(pair)
         failed += [] if right else [pair]
     if failed:
@@ -158,7 +164,8 @@ def diagnosis(
         wanted = tuple(case.expected.shape)
         return f"The answer has shape {tuple(answer.shape)}; wanted is {wanted}. {evidence}"
     if not torch.isfinite(answer).all():
-        return f"The answer is not finite: a division by zero, or exp of a large number? {evidence}"
+        cause = "" if case.edge else " A division by zero, or exp of a large number?"
+        return f"The answer is not finite.{cause} {evidence}"
     more = constant_factor(failed) or (clue(case, answer) if clue else "")
     return " ".join(["That is not the right value.", *([more] if more else []), evidence])
 
@@ -172,6 +179,8 @@ def constant_factor(failed: list[tuple[Case, Tensor]]) -> str:
     # Two numbers can have a ratio by chance.
     if len(every) < 3 or not torch.isfinite(every).all() or (every - every[0]).abs().max() > 1e-4:
         return ""
+    if not every.any():
+        return "Your answer is always 0."
     return f"Every wrong answer is {float(every[0]):.4g} times the right one: look for a factor."
 
 

@@ -89,7 +89,7 @@ GRADIENT_SLIPS = (
     ),
     Slip(
         "The discount has a natural logarithm; DCG here is with log2(1 + j).",
-        lambda s, rel, r: _estimate(s, rel, r) * math.log(2),
+        lambda s, rel, r: _estimate(s, rel, r) / math.log(2),
     ),
     Slip(
         "The gain is rel; this DCG has 2**rel - 1.",

@@ -22,6 +22,7 @@ from fairpg_lite.exposure import position_bias, ranking_exposure
 from fairpg_lite.policy import PlackettLuce
 
 DRAWS = 20_000
+NUMERICS = "Where a computer gets it wrong"
 NATURAL = "This is the natural logarithm; the position bias is 1/log2(1 + j), base 2."
 
 
@@ -78,11 +79,18 @@ def ranking_probability(answers: tuple[Any, ...], generator: Generator) -> Findi
     pairs = [
         (random_scores(len(r), generator), torch.tensor(r), "") for r in rankings for _ in range(2)
     ]
-    huge = torch.tensor([0.0, 801.0, 800.0], dtype=torch.float64)
     one = random_scores(1, generator)
     pairs.append((one, torch.tensor([0]), "there is one document, and one way to rank it"))
-    pairs.append((huge, torch.tensor([2, 1, 0]), "exp(800) overflows; only differences matter"))
     cases = [Case({"scores": s, "ranking": r}, probability(s, r), edge) for s, r, edge in pairs]
+    numerical = {
+        "exp(800) overflows, but only differences of scores matter": [800.0, 801.0, 799.5],
+        "exp(-801) underflows to 0, so that the last fraction is 0/0; stay with logarithms, "
+        "logsumexp instead of sum": [0.0, 801.0, 800.0],
+    }
+    for edge, values in numerical.items():
+        far, ranking = torch.tensor(values, dtype=torch.float64), torch.tensor([2, 1, 0])
+        inputs = {"scores": far, "ranking": ranking}
+        cases.append(Case(inputs, probability(far, ranking), edge, (NUMERICS,)))
     return compare(answers[0], cases, PROBABILITY_SLIPS, tolerance=1e-6)
 
 
@@ -259,7 +267,7 @@ def _paid(rankings: Tensor, position: Tensor | None = None) -> Tensor:
 
 
 SAMPLED_SLIPS = (
-    Slip(NATURAL, lambda r: _paid(r) * math.log(2)),
+    Slip(NATURAL, lambda r: _paid(r) / math.log(2)),
     Slip(
         "v[rankings] looks documents up as if they were positions. The document rankings[s, k] "
         "is paid v[k]: write into the document's place (scatter, or `paid[ranking] = v`).",
@@ -323,7 +331,7 @@ def _race_against_oneself(scores: Tensor) -> Tensor:
 
 
 EXACT_SLIPS = (
-    Slip(NATURAL, lambda s: PlackettLuce(s).exposure() * math.log(2)),
+    Slip(NATURAL, lambda s: PlackettLuce(s).exposure() / math.log(2)),
     Slip(
         "Document i races against itself: leave j = i out of the coins.",
         _race_against_oneself,
