@@ -7,6 +7,7 @@ without a solution passes it silently. Each rule here is one small function that
 from __future__ import annotations
 
 import re
+import statistics
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -29,6 +30,26 @@ LARGEST = 1_500_000  # bytes
 UNPUBLISHED = {"book/coursework/solution"}  # run and tested, but no page of the book
 EXERCISE = re.compile(r"^(?:```|:::)+\{exercise(?:-start)?\}.*?^:label:\s*(\S+)", re.M | re.S)
 SOLUTION = re.compile(r"^(?:```|:::)+\{solution(?:-start)?\}\s+(\S+)", re.M)
+# Chapters that still have the shape of the first edition; the list only shrinks.
+FIRST_EDITION = {
+    f"{name}.md"
+    for name in (
+        "02_utility_and_erm",
+        "03_plackett_luce",
+        "04_exposure",
+        "05_merit_and_disparity",
+        "06_policy_gradient",
+        "07_fair_pg_rank",
+        "08_variance",
+        "09_synthetic",
+        "10_pg_rank",
+        "11_individual_fairness",
+        "12_german_credit",
+        "13_scoreboard",
+        "14_beyond",
+        "15_cluster",
+    )
+}
 Cells = list[nbformat.NotebookNode]
 
 
@@ -124,6 +145,67 @@ def exercises(text: Path) -> Iterator[str]:
             yield f"a solution is not folded (:class: dropdown): {part.splitlines()[0]}"
 
 
+# What a reader can hold; folded boxes, solutions and the back of a chapter do not count.
+WORDS, VISIBLE, MEDIAN, CELL, ASSERTS = 3200, 250, 10, 25, 2
+FOLDED = {"hide-input", "hide-cell", "remove-cell", "remove-input"}
+REMEMBER = "\n## Three things to remember\n"
+
+
+def size(text: Path) -> dict[str, float]:
+    """Words of main text, visible lines of code, longest and median cell, visible asserts."""
+    cells = jupytext.read(text).cells
+    words, lines, folded, asserts = 0, [], False, 0
+    for cell in cells:
+        if cell.cell_type == "markdown":
+            folded |= "{solution-start}" in cell.source
+            words += 0 if folded else len(main_text(cell.source).split())
+            folded &= "{solution-end}" not in cell.source
+        elif cell.cell_type == "code" and not folded and not tags(cell) & FOLDED:
+            source = [line for line in cell.source.splitlines() if line.strip()]
+            lines.append(len(source))
+            asserts += sum(line.lstrip().startswith("assert ") for line in source)
+    return {
+        "words": words,
+        "visible lines": sum(lines),
+        "longest cell": max(lines, default=0),
+        "median cell": statistics.median(lines or [0]),
+        "visible asserts": asserts,
+    }
+
+
+def main_text(source: str) -> str:
+    """Prose without folded boxes, formulas and directives' options."""
+    source = re.sub(r"^(`{3,}|:{3,})\{(dropdown|solution)\}.*?^\1$", "", source, flags=re.M | re.S)
+    source = re.sub(
+        r"^(`{3,}|:{3,})\{[\w-]+\}[^\n]*\n.*?:class:[^\n]*dropdown.*?^\1$",
+        "",
+        source,
+        flags=re.M | re.S,
+    )
+    return re.sub(r"\$\$.*?\$\$(?: *\([\w-]+\))?|^:\w+:.*$|^%.*$", "", source, flags=re.M | re.S)
+
+
+def shape(text: Path) -> Iterator[str]:
+    """Question, takeaway and picture first, three things to remember, no more than fits."""
+    source = text.read_text(encoding="utf-8")
+    if REMEMBER not in source:
+        if text.name not in FIRST_EDITION:
+            yield "does not end with three things to remember"
+        return
+    opening = source.split("\n## ")[0]
+    if not ("> **Question.**" in opening and "> **Takeaway.**" in opening):
+        yield "does not open with its question and takeaway"
+    if not re.search(r"\{code-cell\}|\{explorable\}|\{figure\}", opening):
+        yield "has no picture before its first section"
+    if len(re.findall(r"^- ", source.split(REMEMBER)[1].split("\n## ")[0], re.M)) != 3:
+        yield "does not name three things to remember"
+    measured = size(text)
+    limits = (WORDS, VISIBLE, CELL, MEDIAN, ASSERTS)
+    for (name, value), limit in zip(measured.items(), limits, strict=True):
+        if value > limit:
+            yield f"has {value:g} {name}, at most {limit} fit"
+
+
 def outside_toc(text: Path, root: Path) -> Iterator[str]:
     listed = (root / "_toc.yml").read_text(encoding="utf-8")
     name = text.relative_to(root).with_suffix("").as_posix()
@@ -170,10 +252,23 @@ def problems(text: Path, root: Path = ROOT) -> list[str]:
         found += rule(stored.cells)
     if text.parent.name != "coursework":  # coursework is one long exercise
         found += exercises(text)
+        found += shape(text) if text.name[:2] != "90" else ()
     return found
 
 
+def print_sizes() -> None:
+    """A table of what each chapter asks of a reader."""
+    for number, text in enumerate(chapters()):
+        measured = size(text)
+        if number == 0:
+            print(f"{'chapter':<28}" + "".join(f"{name:>16}" for name in measured))
+        print(f"{text.stem:<28}" + "".join(f"{value:>16g}" for value in measured.values()))
+
+
 def main() -> int:
+    if "--sizes" in sys.argv:
+        print_sizes()
+        return 0
     found = [f"{text.stem} {problem}" for text in chapters() for problem in problems(text)]
     print("\n".join(found) if found else f"{len(chapters())} chapters keep the rules")
     return 1 if found else 0
