@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import experiments
 import fairpg_lite
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -35,10 +36,12 @@ def names(cell):
 
 
 def importable(name):
-    """Whether `module.Class.method` leads from fairpg_lite to something that can be called."""
-    found, path = fairpg_lite, "fairpg_lite"
+    """Whether `module.Class.method` leads from fairpg_lite or the experiments to a callable."""
+    first, *parts = name.split(".")
+    root = first == "experiments"
+    found, path = (experiments, first) if root else (fairpg_lite, "fairpg_lite")
     try:
-        for part in name.split("."):
+        for part in parts if root else (first, *parts):
             path += f".{part}"
             # An attribute first: `fairpg_lite.evaluate` is a function and a module of that name.
             found = getattr(found, part, None) or importlib.import_module(path)

@@ -50,8 +50,11 @@ def test_a_slide_shows_what_the_chapter_shows(slides, built_book):
         (built_book / "book" / "01_ten_candidates.html").read_text(), "html.parser"
     )
     here = BeautifulSoup(slides[0].read_text(), "html.parser")
-    assert [h.get_text() for h in here.select("h2")][:2] == ["Ten candidates", "The list, sorted"]
-    results = page.select_one("#the-list-sorted > .cell .cell_output").get_text()
+    assert [h.get_text() for h in here.select("h2")][:2] == [
+        "Ten candidates",
+        "Sorting hands out attention",
+    ]
+    results = page.select_one("#sorting-hands-out-attention > .cell .cell_output").get_text()
     assert results.strip() in here.get_text()
     assert len(here.select("figure.frames img")) == len(page.select("figure.frames img"))
     assert not here.select("a[href^='#'], [hidden]:not(img)")
