@@ -2,22 +2,29 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 
 import torch
 from torch import Tensor
 
-_trusting = False
+# How many `trusted` blocks this thread or task is in. A count, because two that overlap (two
+# generators, say) need not end in the order in which they began.
+_trusting: ContextVar[int] = ContextVar("_trusting", default=0)
 
 
 @contextmanager
 def trusted() -> Iterator[None]:
     """Skip the checks of values: for a loop over data that was checked before it began."""
-    global _trusting
-    before, _trusting = _trusting, True
+    _trusting.set(_trusting.get() + 1)
     try:
         yield
     finally:
-        _trusting = before
+        _trusting.set(_trusting.get() - 1)
+
+
+def is_whole(value: object) -> bool:
+    """Whether ``value`` can count things: an integer of any library, but neither 10.0 nor True."""
+    return hasattr(value, "__index__") and not isinstance(value, bool)
 
 
 def floating(where: str, name: str, value: Tensor) -> Tensor:
@@ -41,7 +48,7 @@ def floating(where: str, name: str, value: Tensor) -> Tensor:
 
 
 def finite(where: str, name: str, value: Tensor, mask: Tensor | None = None) -> None:
-    if _trusting:
+    if _trusting.get():
         return
     bad = ~torch.isfinite(value)
     if mask is not None:
@@ -54,7 +61,7 @@ def finite(where: str, name: str, value: Tensor, mask: Tensor | None = None) -> 
 
 
 def non_negative(where: str, name: str, value: Tensor, mask: Tensor | None = None) -> None:
-    if _trusting:
+    if _trusting.get():
         return
     finite(where, name, value, mask)
     bad = value < 0 if mask is None else (value < 0) & mask
@@ -62,6 +69,18 @@ def non_negative(where: str, name: str, value: Tensor, mask: Tensor | None = Non
         first = tuple(torch.nonzero(bad)[0].tolist())
         raise ValueError(
             f"{where}: {name}{list(first)} is {value[first].item()}; it must not be negative."
+        )
+
+
+def representable(where: str, name: str, value: Tensor, relevance: Tensor) -> None:
+    """A function of a finite relevance may still be too large for the number format."""
+    if _trusting.get():
+        return
+    bad = ~torch.isfinite(value)
+    if bad.any():
+        raise ValueError(
+            f"{where}: {name} of relevance {relevance[bad][0].item()} is {value[bad][0].item()} in "
+            f"{value.dtype}; give grades on a smaller scale, another gain, or float64."
         )
 
 
@@ -92,7 +111,7 @@ def real_documents(where: str, mask: Tensor, scores: Tensor) -> None:
 
 def permutations(where: str, rankings: Tensor, n: int, mask: Tensor | None = None) -> None:
     """Rankings must list every document once, and padding after the real documents."""
-    if _trusting:
+    if _trusting.get():
         return
     if not isinstance(rankings, Tensor) or rankings.dtype != torch.int64:
         kind = rankings.dtype if isinstance(rankings, Tensor) else type(rankings).__name__
@@ -111,11 +130,18 @@ def permutations(where: str, rankings: Tensor, n: int, mask: Tensor | None = Non
             "every document must stand at exactly one position."
         )
     if mask is not None:
-        real = mask.expand(rankings.shape).gather(-1, rankings)
-        misplaced = (real[..., 1:] & ~real[..., :-1]).any(-1)
-        if misplaced.any():
-            first = torch.nonzero(misplaced)[0].tolist()
-            raise ValueError(
-                f"{where}: rankings{first} places padding before a real document; "
-                "padding must come last."
-            )
+        padding_last(where, rankings, mask)
+
+
+def padding_last(where: str, rankings: Tensor, mask: Tensor) -> None:
+    """Padding (``mask`` False) must come after the real documents."""
+    if _trusting.get():
+        return
+    real = mask.expand(rankings.shape).gather(-1, rankings)
+    misplaced = (real[..., 1:] & ~real[..., :-1]).any(-1)
+    if misplaced.any():
+        first = torch.nonzero(misplaced)[0].tolist()
+        raise ValueError(
+            f"{where}: rankings{first} places padding before a real document; "
+            "padding must come last."
+        )

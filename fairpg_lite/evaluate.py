@@ -13,11 +13,10 @@ from torch import Tensor, nn
 
 from fairpg_lite import metrics
 from fairpg_lite.batch import Batch
-from fairpg_lite.config import TrainConfig
 from fairpg_lite.data import RankingDataset
 from fairpg_lite.disparity import Merit, group_disparity, individual_disparity, merit_of
 from fairpg_lite.exposure import TOLERANCE, position_bias, ranking_exposure
-from fairpg_lite.objective import batch_disparity, batch_utility
+from fairpg_lite.objective import Objective, batch_disparity, batch_utility
 from fairpg_lite.policy import PlackettLuce
 
 Scorer = Callable[[Tensor], Tensor]
@@ -257,20 +256,20 @@ class _Rules:
 
 def _average_rank(rank: Tensor, batch: Batch) -> Tensor:
     """Relevance-weighted mean of expected positions; NaN where nothing is relevant."""
-    worth = torch.where(batch.mask, batch.relevance, 0.0)
-    total = worth.sum(-1)
-    return (worth * rank).sum(-1) / total.where(total > 0, float("nan"))
+    weight = torch.where(batch.mask, batch.relevance, 0.0)
+    total = weight.sum(-1)
+    return (weight * rank).sum(-1) / total.where(total > 0, float("nan"))
 
 
 def objective_on(
-    scorer: nn.Module, dataset: RankingDataset, config: TrainConfig
+    scorer: nn.Module, dataset: RankingDataset, config: Objective
 ) -> tuple[float, float]:
     """Mean utility and disparity of the training objective on ``dataset``, exact where possible.
 
     A utility that is not linear in exposure is averaged over 100 rankings drawn with a fixed seed.
     """
-    generator = torch.Generator(config.device).manual_seed(0)
-    dtype = next(scorer.parameters()).dtype
+    first = next(scorer.parameters())
+    dtype, generator = first.dtype, torch.Generator(first.device).manual_seed(0)
     utility, disparity = 0.0, 0.0
     with torch.no_grad():
         for batch in dataset.batches(64, dtype=dtype, reuse=True):

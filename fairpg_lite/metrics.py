@@ -4,9 +4,10 @@ Of a ranking: ``rankings (S, …, n)`` lists the document at each position, ``re
 per document. Of an exposure ``(…, n)``: ``expected_dcg`` and ``expected_ndcg``, because the
 expectation of DCG over a policy is linear in exposure.
 
-``k`` looks at the first k positions only. ``gain`` maps relevance to worth. ``mask`` is True for
-real documents. ``undefined`` is the answer where the metric has none (a query with nothing
-relevant); pass ``float("nan")`` to find or drop such queries.
+``k`` looks at the first k positions only. ``gain`` says what a relevance adds, by name (`GAINS`) or
+as a function. ``mask`` is True for real documents, and rankings must place padding last.
+``undefined`` is the answer where the metric has none (a query with nothing relevant); pass
+``float("nan")`` to find or drop such queries.
 """
 
 from collections.abc import Callable
@@ -17,6 +18,7 @@ from torch import Tensor
 from fairpg_lite import _check
 from fairpg_lite.exposure import check_bias, log2_bias
 
+#: A gain of your own: relevance to gain, elementwise.
 Gain = Callable[[Tensor], Tensor]
 
 
@@ -44,26 +46,43 @@ def binary_gain(relevance: Tensor) -> Tensor:
     return (relevance > 0).to(relevance.dtype)
 
 
-def _worth(where: str, relevance: Tensor, gain: Gain, mask: Tensor | None) -> Tensor:
+#: Gains by name. The paper's experiments use ``exponential``.
+GAINS: dict[str, Gain] = {
+    "exponential": exponential_gain,
+    "linear": linear_gain,
+    "binary": binary_gain,
+}
+
+
+def _gains(where: str, relevance: Tensor, gain: str | Gain, mask: Tensor | None) -> Tensor:
     """Gain ``(…, n)`` per document, zero for padding."""
     _check.floating(where, "relevance", relevance)
     if mask is not None:
         _check.same_shape(where, "mask", mask, "relevance", relevance.shape)
         relevance = torch.where(mask, relevance, 0.0)
     _check.finite(where, "relevance", relevance)
-    worth = gain(relevance)
-    return worth if mask is None else torch.where(mask, worth, 0.0)
+    if not callable(gain):
+        if gain not in GAINS:
+            raise ValueError(f"{where}: gain is {gain!r}; choose one of {list(GAINS)}.")
+        gain = GAINS[gain]
+    gains = gain(relevance)
+    _check.representable(where, "the gain", gains, relevance)
+    return gains if mask is None else torch.where(mask, gains, 0.0)
 
 
-def _in_order(where: str, rankings: Tensor, worth: Tensor, k: int | None) -> Tensor:
+def _in_order(
+    where: str, rankings: Tensor, gains: Tensor, mask: Tensor | None, k: int | None = None
+) -> Tensor:
     """Gains by position: ``(S, …, k)``."""
-    _check.permutations(where, rankings, worth.shape[-1])
-    if rankings.shape[-worth.ndim :] != worth.shape:
+    _check.permutations(where, rankings, gains.shape[-1])
+    if rankings.shape[-gains.ndim :] != gains.shape:
         raise ValueError(
             f"{where}: rankings has shape {tuple(rankings.shape)}, relevance has "
-            f"{tuple(worth.shape)}; rankings may only add sample axes in front."
+            f"{tuple(gains.shape)}; rankings may only add sample axes in front."
         )
-    return worth.expand(rankings.shape).gather(-1, rankings[..., : _cutoff(where, k)])
+    if mask is not None:
+        _check.padding_last(where, rankings, mask)
+    return gains.expand(rankings.shape).gather(-1, rankings[..., : _cutoff(where, k)])
 
 
 def _cutoff(where: str, k: int | None) -> int | None:
@@ -84,7 +103,7 @@ def dcg(
     relevance: Tensor,
     *,
     k: int | None = None,
-    gain: Gain = exponential_gain,
+    gain: str | Gain = "exponential",
     position_bias: Tensor | None = None,
     mask: Tensor | None = None,
 ) -> Tensor:
@@ -95,7 +114,7 @@ def dcg(
     >>> dcg(torch.tensor([0, 1, 2]), torch.tensor([1.0, 0.0, 1.0]))
     tensor(1.5000)
     """
-    placed = _in_order("dcg", rankings, _worth("dcg", relevance, gain, mask), k)
+    placed = _in_order("dcg", rankings, _gains("dcg", relevance, gain, mask), mask, k)
     return (placed * _discount("dcg", placed.shape[-1], position_bias, placed)).sum(-1)
 
 
@@ -103,7 +122,7 @@ def ideal_dcg(
     relevance: Tensor,
     *,
     k: int | None = None,
-    gain: Gain = exponential_gain,
+    gain: str | Gain = "exponential",
     position_bias: Tensor | None = None,
     mask: Tensor | None = None,
 ) -> Tensor:
@@ -111,12 +130,12 @@ def ideal_dcg(
 
     Chapter 2, eq-02-ndcg.
     """
-    worth = _worth("ideal_dcg", relevance, gain, mask)
-    n = worth.shape[-1]
-    bias = _discount("ideal_dcg", n, position_bias, worth)
+    gains = _gains("ideal_dcg", relevance, gain, mask)
+    n = gains.shape[-1]
+    bias = _discount("ideal_dcg", n, position_bias, gains)
     if k is not None:
         bias = torch.where(torch.arange(n, device=bias.device) < k, bias, 0.0)
-    best = worth.sort(dim=-1, descending=True).values
+    best = gains.sort(dim=-1, descending=True).values
     return (best * bias.sort(descending=True).values).sum(-1)
 
 
@@ -130,7 +149,7 @@ def ndcg(
     relevance: Tensor,
     *,
     k: int | None = None,
-    gain: Gain = exponential_gain,
+    gain: str | Gain = "exponential",
     position_bias: Tensor | None = None,
     mask: Tensor | None = None,
     undefined: float = 1.0,
@@ -151,7 +170,7 @@ def expected_dcg(
     exposure: Tensor,
     relevance: Tensor,
     *,
-    gain: Gain = exponential_gain,
+    gain: str | Gain = "exponential",
     mask: Tensor | None = None,
 ) -> Tensor:
     r"""E[DCG] ``(…)`` of a policy with this ``exposure (…, n)``: :math:`\sum_i u_i v_\pi(d_i)`.
@@ -160,16 +179,16 @@ def expected_dcg(
 
     Chapter 2, eq-02-linear.
     """
-    worth = _worth("expected_dcg", relevance, gain, mask)
+    gains = _gains("expected_dcg", relevance, gain, mask)
     _check.same_shape("expected_dcg", "exposure", exposure, "relevance", relevance.shape)
-    return (worth * exposure).sum(-1)
+    return (gains * exposure).sum(-1)
 
 
 def expected_ndcg(
     exposure: Tensor,
     relevance: Tensor,
     *,
-    gain: Gain = exponential_gain,
+    gain: str | Gain = "exponential",
     position_bias: Tensor | None = None,
     mask: Tensor | None = None,
     undefined: float = 1.0,
@@ -184,16 +203,16 @@ def expected_ndcg(
     tensor(1.)
     """
     _check.same_shape("expected_ndcg", "exposure", exposure, "relevance", relevance.shape)
-    worth, constant = ndcg_worth(
+    weight, constant = ndcg_weights(
         relevance, gain=gain, position_bias=position_bias, mask=mask, undefined=undefined
     )
-    return (worth * exposure).sum(-1) + constant
+    return (weight * exposure).sum(-1) + constant
 
 
-def ndcg_worth(
+def ndcg_weights(
     relevance: Tensor,
     *,
-    gain: Gain = exponential_gain,
+    gain: str | Gain = "exponential",
     position_bias: Tensor | None = None,
     mask: Tensor | None = None,
     undefined: float = 1.0,
@@ -203,10 +222,10 @@ def ndcg_worth(
     The weight is gain over ideal DCG; where nothing is relevant it is zero and the constant is
     ``undefined``. Neither changes while a model learns, so ``fit`` computes them once.
     """
-    worth = _worth("ndcg_worth", relevance, gain, mask)
+    gains = _gains("ndcg_weights", relevance, gain, mask)
     ideal = ideal_dcg(relevance, gain=gain, position_bias=position_bias, mask=mask)
-    weight = _normalise(worth, ideal.unsqueeze(-1), 0.0)
-    return weight, torch.where(ideal > 0, 0.0, undefined).to(worth.dtype)
+    weight = _normalise(gains, ideal.unsqueeze(-1), 0.0)
+    return weight, torch.where(ideal > 0, 0.0, undefined).to(gains.dtype)
 
 
 def err(
@@ -215,7 +234,7 @@ def err(
     *,
     max_grade: float = 4.0,
     k: int | None = None,
-    gain: Gain = exponential_gain,
+    gain: str | Gain = "exponential",
     mask: Tensor | None = None,
     undefined: float = 0.0,
 ) -> Tensor:
@@ -230,14 +249,16 @@ def err(
     >>> err(torch.tensor([0, 1]), torch.tensor([1.0, 1.0]), max_grade=1)
     tensor(0.6250)
     """
-    satisfied = _worth("err", relevance, gain, mask) / 2.0**max_grade
-    if (satisfied >= 1.0).any() or (satisfied < 0.0).any():
-        worst = relevance.max().item() if (satisfied >= 1.0).any() else relevance.min().item()
+    satisfied = _gains("err", relevance, gain, mask) / 2.0**max_grade
+    # (2**30 - 1) / 2**30 is one in float32, and no fault of the grade.
+    above = (satisfied > 1.0) | ((satisfied == 1.0) & (relevance > max_grade))
+    if above.any() or (satisfied < 0.0).any():
+        worst = relevance[above].max().item() if above.any() else relevance.min().item()
         raise ValueError(
             f"err: relevance {worst} is outside 0..max_grade={max_grade}; "
             "pass the scale's top grade as max_grade."
         )
-    placed = _in_order("err", rankings, satisfied, k)
+    placed = _in_order("err", rankings, satisfied, mask, k)
     going_on = torch.nn.functional.pad((1.0 - placed)[..., :-1].cumprod(-1), (1, 0), value=1.0)
     rank = torch.arange(1, placed.shape[-1] + 1, dtype=placed.dtype, device=placed.device)
     value = (placed * going_on / rank).sum(-1)
@@ -249,7 +270,7 @@ def average_rank(
     relevance: Tensor,
     *,
     k: int | None = None,
-    gain: Gain = linear_gain,
+    gain: str | Gain = "linear",
     mask: Tensor | None = None,
     undefined: float = float("nan"),
 ) -> Tensor:
@@ -262,12 +283,12 @@ def average_rank(
     >>> average_rank(torch.tensor([2, 0, 1]), torch.tensor([1.0, 0.0, 1.0]))
     tensor(1.5000)
     """
-    worth = _worth("average_rank", relevance, gain, mask)
-    placed = _in_order("average_rank", rankings, worth, None)
+    gains = _gains("average_rank", relevance, gain, mask)
+    placed = _in_order("average_rank", rankings, gains, mask)
     rank = torch.arange(1, placed.shape[-1] + 1, dtype=placed.dtype, device=placed.device)
     if _cutoff("average_rank", k) is not None:
         rank = rank.clamp(max=k + 1)  # type: ignore[operator]
-    return _normalise((placed * rank).sum(-1), worth.sum(-1), undefined)
+    return _normalise((placed * rank).sum(-1), gains.sum(-1), undefined)
 
 
 def average_precision(
@@ -275,7 +296,7 @@ def average_precision(
     relevance: Tensor,
     *,
     k: int | None = None,
-    gain: Gain = binary_gain,
+    gain: str | Gain = "binary",
     mask: Tensor | None = None,
     undefined: float = 0.0,
 ) -> Tensor:
@@ -288,10 +309,10 @@ def average_precision(
     >>> average_precision(torch.tensor([0, 1, 2]), torch.tensor([1.0, 0.0, 1.0]))
     tensor(0.8333)
     """
-    worth = _binary("average_precision", relevance, gain, mask)
-    placed = _in_order("average_precision", rankings, worth, k)
+    relevant = _binary("average_precision", relevance, gain, mask)
+    placed = _in_order("average_precision", rankings, relevant, mask, k)
     rank = torch.arange(1, placed.shape[-1] + 1, dtype=placed.dtype, device=placed.device)
-    total = worth.sum(-1) if k is None else worth.sum(-1).clamp(max=k)
+    total = relevant.sum(-1) if k is None else relevant.sum(-1).clamp(max=k)
     return _normalise((placed * placed.cumsum(-1) / rank).sum(-1), total, undefined)
 
 
@@ -300,7 +321,7 @@ def reciprocal_rank(
     relevance: Tensor,
     *,
     k: int | None = None,
-    gain: Gain = binary_gain,
+    gain: str | Gain = "binary",
     mask: Tensor | None = None,
     undefined: float = 0.0,
 ) -> Tensor:
@@ -311,17 +332,17 @@ def reciprocal_rank(
     >>> reciprocal_rank(torch.tensor([1, 0]), torch.tensor([1.0, 0.0]))
     tensor(0.5000)
     """
-    worth = _binary("reciprocal_rank", relevance, gain, mask)
-    placed = _in_order("reciprocal_rank", rankings, worth, k)
+    relevant = _binary("reciprocal_rank", relevance, gain, mask)
+    placed = _in_order("reciprocal_rank", rankings, relevant, mask, k)
     rank = torch.arange(1, placed.shape[-1] + 1, dtype=placed.dtype, device=placed.device)
     value = (placed / rank).amax(-1)
-    return torch.where(worth.any(-1), value, undefined)
+    return torch.where(relevant.any(-1), value, undefined)
 
 
-def _binary(where: str, relevance: Tensor, gain: Gain, mask: Tensor | None) -> Tensor:
-    worth = _worth(where, relevance, gain, mask)
-    if not ((worth == 0) | (worth == 1)).all():
+def _binary(where: str, relevance: Tensor, gain: str | Gain, mask: Tensor | None) -> Tensor:
+    gains = _gains(where, relevance, gain, mask)
+    if not ((gains == 0) | (gains == 1)).all():
         raise ValueError(
             f"{where}: gain must map relevance to 0 or 1, e.g. lambda r: (r >= 2) * 1.0."
         )
-    return worth
+    return gains

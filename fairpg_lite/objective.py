@@ -1,20 +1,140 @@
-"""The objective of one batch, U - lam * D + gamma * H, one value per query (chapters 2 and 7).
+"""The objective, U - lam * D + gamma * H, and its value for each query (chapters 2 and 7).
 
 Everything but a metric that is not linear in exposure goes one way:
 scores -> policy -> exposure -> plain functions.
 """
 
-from typing import NamedTuple
+import dataclasses
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from fairpg_lite import metrics
 from fairpg_lite.batch import Batch
-from fairpg_lite.config import TrainConfig
-from fairpg_lite.data import RankingDataset
-from fairpg_lite.disparity import group_disparity, individual_disparity, merit_of
+from fairpg_lite.disparity import (
+    MERITS,
+    Merit,
+    group_disparity,
+    individual_disparity,
+    merit_of,
+)
 from fairpg_lite.policy import PlackettLuce
+
+#: A disparity of your own: (exposure, merit, groups, mask) -> one value per query.
+Disparity = Callable[[Tensor, Tensor, Tensor | None, Tensor | None], Tensor]
+#: A utility of your own, larger is better: (rankings, relevance, mask=mask) -> one value each.
+Utility = Callable[..., Tensor]
+
+LINEAR_UTILITIES = ("ndcg", "dcg")
+SAMPLED_UTILITIES = ("err", "average_rank", "average_precision", "reciprocal_rank")
+#: Disparities that compare groups, so that they need to know them.
+GROUP_DISPARITIES = ("group", "gap")
+
+
+@dataclass(frozen=True)
+class Objective:
+    """What is maximised; the defaults are the paper's where it names them.
+
+    Chapter 7.
+    """
+
+    lam: float = 0.0
+    """Weight of the disparity in the objective, the paper's lambda."""
+    disparity: str | Disparity | None = "group"
+    """"group" (D_group), "gap" (the same in both directions), "individual" (D_ind), None, or a
+    function of exposure and merit."""
+    utility: str | Utility = "ndcg"
+    """"ndcg", "dcg", "err", "average_rank" (lower is better: its negative is maximised),
+    "average_precision", "reciprocal_rank", or a function of rankings, to be maximised."""
+    method: str = "sample"
+    """How exposure gets its gradient: "sample" as in the paper, or "exact"."""
+    samples: int = 10
+    """Rankings drawn per query, the paper's S."""
+    baseline: str | None = "mean"
+    """What is subtracted from a reward: "mean" (the paper), "loo" (unbiased) or None."""
+    entropy: float = 0.0
+    """Weight of the entropy of Softmax(scores), the paper's gamma."""
+    merit: str | Merit = "identity"
+    """Merit as a function of relevance: "identity", "square", "sqrt" or a function."""
+    position_bias: Tensor | None = None
+    """Attention per position ``(n,)`` for exposure and utility; None is 1/log2(1+j)."""
+    undefined: float = 0.0
+    """D_group of a query that lacks a group or its merit; a constant, so it moves nothing."""
+    tolerance: float = 1e-5
+    """Accuracy of exact exposure while training."""
+    gain: str | metrics.Gain = "exponential"
+    """Gain of a relevance in NDCG and DCG: "exponential", "linear", "binary" or a function."""
+
+    def __post_init__(self) -> None:
+        self._whole("samples")
+        self._positive("tolerance")
+        self._not_negative("lam", "entropy")
+        if not math.isfinite(self.undefined):
+            self._refuse("undefined", "it enters the mean of the objective, so give a number")
+        self._choice("method", ("sample", "exact"))
+        self._choice("baseline", ("mean", "loo", None))
+        self._choice("utility", LINEAR_UTILITIES + SAMPLED_UTILITIES)
+        self._choice("disparity", (*GROUP_DISPARITIES, "individual", None))
+        self._choice("merit", tuple(MERITS))
+        self._choice("gain", tuple(metrics.GAINS))
+        if self.draws and self.baseline is not None and self.samples < 2:
+            self._refuse("samples", f"baseline={self.baseline!r} needs at least two")
+        if self.lam > 0 and self.disparity is None:
+            self._refuse("lam", "there is no disparity to weigh; choose one, or lam=0")
+
+    def _refuse(self, name: str, remedy: str) -> None:
+        raise ValueError(f"{type(self).__name__}: {name} is {getattr(self, name)!r}; {remedy}.")
+
+    def _positive(self, *names: str) -> None:
+        for name in names:
+            if not (math.isfinite(getattr(self, name)) and getattr(self, name) > 0):
+                self._refuse(name, "give a number above zero")
+
+    def _not_negative(self, *names: str) -> None:
+        for name in names:
+            if not (math.isfinite(getattr(self, name)) and getattr(self, name) >= 0):
+                self._refuse(name, "give a finite number, zero or more")
+
+    def _whole(self, *names: str) -> None:
+        self._positive(*names)
+        for name in names:
+            if isinstance(getattr(self, name), bool) or not hasattr(
+                getattr(self, name), "__index__"
+            ):
+                self._refuse(name, "give a whole number, an int")
+
+    def _choice(self, name: str, allowed: tuple[Any, ...]) -> None:
+        """One of the names, or a function where a field takes one."""
+        value = getattr(self, name)
+        free = name in ("utility", "disparity", "merit", "gain") and callable(value)
+        if not free and value not in allowed:
+            self._refuse(name, f"choose one of {', '.join(map(repr, allowed))}")
+
+    @property
+    def linear(self) -> bool:
+        """Whether the utility is linear in exposure, so that it needs no sampling of its own."""
+        return self.utility in LINEAR_UTILITIES
+
+    @property
+    def draws(self) -> bool:
+        """Whether training draws rankings at all."""
+        return self.method == "sample" or not self.linear
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for a result file; functions by their name, tensors as lists."""
+
+        def plain(value: Any) -> Any:
+            if isinstance(value, Tensor):
+                return value.tolist()
+            if isinstance(value, torch.dtype):
+                return str(value).removeprefix("torch.")
+            return getattr(value, "__name__", repr(value)) if callable(value) else value
+
+        return {f.name: plain(getattr(self, f.name)) for f in dataclasses.fields(self)}
 
 
 class Terms(NamedTuple):
@@ -37,30 +157,27 @@ class Terms(NamedTuple):
 def batch_terms(
     scores: Tensor,
     batch: Batch,
-    config: TrainConfig,
+    objective: Objective,
     generator: torch.Generator | None,
-    worth: "Worth | None" = None,
+    weights: "NdcgWeights | None" = None,
 ) -> Terms:
-    """The terms for ``scores (B, n)`` of a batch; ``worth`` saves working out NDCG's weights."""
+    """The terms for ``scores (B, n)`` of a batch; ``weights`` saves working out NDCG's."""
     mask = None if bool(batch.mask.all()) else batch.mask
     policy = PlackettLuce(scores, mask, validate_args=False)
-    rankings = policy.sample((config.samples,), generator) if config.draws else None
+    rankings = policy.sample((objective.samples,), generator) if objective.draws else None
     exposure = policy.exposure(
-        config.position_bias,
-        config.method,
+        objective.position_bias,
+        objective.method,
         rankings=rankings,
-        baseline=config.baseline,
-        tolerance=config.tolerance,
+        baseline=objective.baseline,
+        tolerance=objective.tolerance,
     )
-    utility = batch_utility(policy, exposure, rankings, batch, config, worth)
-    with torch.set_grad_enabled(config.lam > 0):
-        disparity = batch_disparity(exposure, batch, mask, config)
-    return Terms(utility, disparity, _entropy(policy, config))
-
-
-def _entropy(policy: PlackettLuce, config: TrainConfig) -> Tensor:
-    with torch.set_grad_enabled(config.entropy > 0):
-        return policy.entropy()
+    utility = batch_utility(policy, exposure, rankings, batch, objective, weights)
+    with torch.set_grad_enabled(torch.is_grad_enabled() and objective.lam > 0):
+        disparity = batch_disparity(exposure, batch, mask, objective)
+    with torch.set_grad_enabled(torch.is_grad_enabled() and objective.entropy > 0):
+        entropy = policy.entropy()
+    return Terms(utility, disparity, entropy)
 
 
 def batch_utility(
@@ -68,78 +185,88 @@ def batch_utility(
     exposure: Tensor,
     rankings: Tensor | None,
     batch: Batch,
-    config: TrainConfig,
-    worth: "Worth | None" = None,
+    objective: Objective,
+    weights: "NdcgWeights | None" = None,
 ) -> Tensor:
     """The chosen utility ``(B,)``: from exposure where it is linear in it, else from rankings."""
-    if worth is not None:
-        weight, constant = worth.of(batch, policy.mask)
-        utility = (weight * exposure).sum(-1)
-        return utility if constant is None else utility + constant
-    if config.utility == "dcg":
-        return metrics.expected_dcg(exposure, batch.relevance, mask=policy.mask)
-    if config.utility == "ndcg":
-        return metrics.expected_ndcg(
-            exposure, batch.relevance, position_bias=config.position_bias, mask=policy.mask
-        )
+    if weights is not None:
+        weight, constant = weights.of(batch)
+        return (weight * exposure).sum(-1) + constant
+    relevance, mask, gain = batch.relevance, policy.mask, objective.gain
+    if objective.utility == "dcg":
+        return metrics.expected_dcg(exposure, relevance, gain=gain, mask=mask)
+    if objective.utility == "ndcg":
+        bias = objective.position_bias
+        return metrics.expected_ndcg(exposure, relevance, gain=gain, position_bias=bias, mask=mask)
     assert rankings is not None
-    values = ranking_utility(rankings, batch.relevance, policy.mask, config)
-    return policy.expect(values, rankings, config.baseline)
+    values = ranking_utility(rankings, relevance, mask, objective)
+    return policy.expect(values, rankings, objective.baseline)
 
 
 def ranking_utility(
-    rankings: Tensor, relevance: Tensor, mask: Tensor | None, config: TrainConfig
+    rankings: Tensor, relevance: Tensor, mask: Tensor | None, objective: Objective
 ) -> Tensor:
     """A metric ``(S, B)`` of given rankings, the sign such that larger is better."""
-    if callable(config.utility):
-        return config.utility(rankings, relevance, mask=mask)
-    if config.utility == "average_rank":
+    if callable(objective.utility):
+        return objective.utility(rankings, relevance, mask=mask)
+    if objective.utility == "average_rank":
         return -metrics.average_rank(rankings, relevance, mask=mask, undefined=0.0)
-    return getattr(metrics, config.utility)(rankings, relevance, mask=mask)
-
-
-class Worth:
-    """NDCG's weights for all documents ``(N,)`` and constants ``(Q,)`` of a dataset."""
-
-    def __init__(self, dataset: RankingDataset, config: TrainConfig, dtype: torch.dtype):
-        self.starts = dataset.offsets[:-1]
-        # Room at the end: the padding of a short last query points there.
-        room = dataset.n_documents + int(dataset.lengths.max())
-        self.weight = torch.zeros(room, dtype=dtype, device=self.starts.device)
-        self.constant = torch.zeros(len(dataset), dtype=dtype, device=self.starts.device)
-        for batch in dataset.replace(features=dataset.features[:, :0]).batches(256, dtype=dtype):
-            weight, constant = metrics.ndcg_worth(
-                batch.relevance, position_bias=config.position_bias, mask=batch.mask
-            )
-            self.weight[self._rows(batch)[batch.mask]] = weight[batch.mask]
-            self.constant[batch.queries] = constant
-        self.any_constant = bool((self.constant != 0).any())
-
-    def _rows(self, batch: Batch) -> Tensor:
-        """Row of each document of a batch ``(B, n)``; padding points beyond its query."""
-        place = torch.arange(batch.mask.shape[-1], device=self.starts.device)
-        return self.starts[batch.queries].unsqueeze(-1) + place
-
-    def of(self, batch: Batch, mask: Tensor | None) -> tuple[Tensor, Tensor | None]:
-        """Weights ``(B, n)``, zero for padding, and constants ``(B,)`` (None: zero) of a batch."""
-        constant = self.constant[batch.queries] if self.any_constant else None
-        if len(batch.queries) == 1:
-            start = int(self.starts[batch.queries])
-            return self.weight[start : start + batch.mask.shape[-1]].unsqueeze(0), constant
-        weight = self.weight[self._rows(batch)]
-        return weight if mask is None else weight * mask, constant
+    return getattr(metrics, objective.utility)(rankings, relevance, mask=mask)
 
 
 def batch_disparity(
-    exposure: Tensor, batch: Batch, mask: Tensor | None, config: TrainConfig
+    exposure: Tensor, batch: Batch, mask: Tensor | None, objective: Objective
 ) -> Tensor:
     """The chosen disparity ``(B,)`` of an exposure ``(B, n)``; zeros if there is none."""
-    if config.disparity is None or (config.disparity == "group" and batch.groups is None):
+    kind, groups = objective.disparity, batch.groups
+    if kind is None or (kind in GROUP_DISPARITIES and groups is None):
         return torch.zeros_like(exposure[..., 0])
-    merit = merit_of(batch.relevance, config.merit)
-    if callable(config.disparity):
-        return config.disparity(exposure, merit, batch.groups, mask)
-    if config.disparity == "individual":
+    merit = merit_of(batch.relevance, objective.merit)
+    if callable(kind):
+        return kind(exposure, merit, groups, mask)
+    if kind == "individual":
         return individual_disparity(exposure, merit, mask)
-    assert batch.groups is not None
-    return group_disparity(exposure, merit, batch.groups, mask, undefined=config.undefined)
+    assert groups is not None
+    return group_disparity(
+        exposure, merit, groups, mask, undefined=objective.undefined, two_sided=kind == "gap"
+    )
+
+
+class NdcgWeights:
+    """NDCG's weights for all documents of a dataset and constants for its queries, made once.
+
+    ``relevance (N,)`` and ``offsets (Q + 1,)`` are the dataset's: query q has the documents
+    ``offsets[q]`` to ``offsets[q + 1]``. Neither changes while a model learns.
+    """
+
+    def __init__(
+        self, relevance: Tensor, offsets: Tensor, objective: Objective, dtype: torch.dtype
+    ):
+        self.starts = offsets[:-1]
+        lengths = offsets.diff()
+        # Room at the end: the padding of a short last query points there.
+        room = len(relevance) + int(lengths.max())
+        self.weight = torch.zeros(room, dtype=dtype, device=relevance.device)
+        self.constant = torch.zeros(len(lengths), dtype=dtype, device=relevance.device)
+        for queries in lengths.argsort().split(256):
+            mask = _places(int(lengths[queries].max()), offsets) < lengths[queries].unsqueeze(-1)
+            rows = self._rows(queries, mask.shape[-1])
+            grades = torch.zeros(mask.shape, dtype=dtype, device=relevance.device)
+            grades[mask] = relevance[rows[mask]].to(dtype)
+            weight, self.constant[queries] = metrics.ndcg_weights(
+                grades, gain=objective.gain, position_bias=objective.position_bias, mask=mask
+            )
+            self.weight[rows[mask]] = weight[mask]
+
+    def _rows(self, queries: Tensor, n: int) -> Tensor:
+        """Row of each document ``(B, n)``; padding points beyond its query."""
+        return self.starts[queries].unsqueeze(-1) + _places(n, queries)
+
+    def of(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """Weights ``(B, n)``, zero for padding, and constants ``(B,)`` of a batch."""
+        weight = self.weight[self._rows(batch.queries, batch.mask.shape[-1])]
+        return weight * batch.mask, self.constant[batch.queries]
+
+
+def _places(n: int, like: Tensor) -> Tensor:
+    return torch.arange(n, device=like.device)

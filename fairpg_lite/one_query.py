@@ -19,7 +19,7 @@ from fairpg_lite.config import TrainConfig
 from fairpg_lite.data import RankingDataset
 from fairpg_lite.disparity import merit_of
 from fairpg_lite.exposure import position_bias
-from fairpg_lite.objective import Worth
+from fairpg_lite.objective import NdcgWeights
 
 Array = NDArray[np.float64]
 
@@ -41,14 +41,14 @@ class Step(NamedTuple):
 class OneQuery:
     """The estimator of U - lam * D + gamma * H for single queries of a dataset."""
 
-    def __init__(self, dataset: RankingDataset, config: TrainConfig, worth: Worth):
+    def __init__(self, dataset: RankingDataset, config: TrainConfig, weights: NdcgWeights):
         self.config, self.bounds = config, dataset.offsets.tolist()
         longest = int(dataset.lengths.max())
         bias = config.position_bias
         bias = position_bias(longest, dtype=torch.float64) if bias is None else bias
         self.bias: Array = bias.double().numpy()
-        self.worth: Array = worth.weight.double().numpy()
-        self.constant: list[float] = worth.constant.tolist()
+        self.weight: Array = weights.weight.double().numpy()
+        self.constant: list[float] = weights.constant.tolist()
         self.merit: Array = merit_of(dataset.relevance.double(), config.merit).numpy()
         self.groups = None if dataset.groups is None else _labels(dataset.groups)
         self.rows = {n: np.tile(self.bias[:n], (config.samples, 1)) for n in range(1, longest + 1)}
@@ -57,7 +57,9 @@ class OneQuery:
     def covers(config: TrainConfig) -> bool:
         """Whether these settings are the paper's: NDCG, sampled, one query per update, on a CPU."""
         paper = (config.method, config.batch_size, config.utility) == ("sample", 1, "ndcg")
-        return paper and config.device == "cpu" and not callable(config.disparity)
+        return (
+            paper and config.device == "cpu" and config.disparity in ("group", "individual", None)
+        )
 
     def noise(self, order: list[int], generator: torch.Generator) -> Iterator[Array]:
         """Reversed Gumbel noise ``(S, n)`` for each query in turn, as `PlackettLuce` draws it."""
@@ -77,15 +79,15 @@ class OneQuery:
         n = end - start
         rankings = (noise - scores).argsort(1)
         exposure = _to_documents(rankings, self.rows[n]) / len(rankings)
-        worth = self.worth[start:end]
+        weight = self.weight[start:end]
         disparity, slope = self._disparity(start, end, exposure)
-        value = worth - self.config.lam * slope if self.config.lam > 0 else worth
+        value = weight - self.config.lam * slope if self.config.lam > 0 else weight
         reward = value.take(rankings) @ self.bias[:n]
         gradient = self._score_function(scores, rankings, reward)
         entropy, entropy_slope = _softmax_entropy(scores)
         if gamma > 0:
             gradient += gamma * entropy_slope
-        utility = float(worth @ exposure) + self.constant[query]
+        utility = float(weight @ exposure) + self.constant[query]
         return Step(gradient, utility, disparity, entropy)
 
     def _score_function(self, scores: Array, rankings: NDArray[np.int64], reward: Array) -> Array:

@@ -81,6 +81,11 @@ class PlackettLuce:
 
         Chapter 3, eq-03-gumbel.
         """
+        if not all(_check.is_whole(size) and size >= 1 for size in sample_shape):
+            raise ValueError(
+                f"sample: sample_shape is {tuple(sample_shape)}; draw at least one ranking, "
+                "a whole number of them."
+            )
         keys = torch.empty(
             (*sample_shape, *self.scores.shape), dtype=torch.float64, device=self.scores.device
         )
@@ -137,10 +142,10 @@ class PlackettLuce:
             )
         if baseline not in ("mean", "loo", None):
             raise ValueError(f"expect: baseline is {baseline!r}; choose 'mean', 'loo' or None.")
-        if baseline is not None and samples < 2:
+        if samples < (1 if baseline is None else 2):
             raise ValueError(
                 f"expect: {samples} sample(s) with baseline={baseline!r}; a baseline needs at "
-                "least two samples. Draw more, or pass baseline=None."
+                "least two samples, and a mean at least one. Draw more, or pass baseline=None."
             )
         mean = values.mean(0)
         advantage = values.detach()

@@ -18,7 +18,7 @@ from fairpg_lite.config import TrainConfig
 from fairpg_lite.data import RankingDataset
 from fairpg_lite.evaluate import objective_on
 from fairpg_lite.history import History
-from fairpg_lite.objective import Worth, batch_terms
+from fairpg_lite.objective import GROUP_DISPARITIES, NdcgWeights, batch_terms
 from fairpg_lite.one_query import OneQuery
 from fairpg_lite.optimizers import make_optimizer
 
@@ -90,10 +90,14 @@ class _Run:
         # Two streams, so that changing the number of samples leaves the order of queries alone.
         self.order = torch.Generator().manual_seed(2 * config.seed)
         self.draws = torch.Generator(config.device).manual_seed(2 * config.seed + 1)
-        self.worth = Worth(self.dataset, config, self.dtype) if config.utility == "ndcg" else None
+        self.weights = None
+        if config.utility == "ndcg":
+            self.weights = NdcgWeights(
+                self.dataset.relevance, self.dataset.offsets, config, self.dtype
+            )
         self.one = None
-        if self.worth is not None and OneQuery.covers(config):
-            self.one = OneQuery(self.dataset, config, self.worth)
+        if self.weights is not None and OneQuery.covers(config):
+            self.one = OneQuery(self.dataset, config, self.weights)
         self.history = History(config=config.to_dict())
         self.best: tuple[float, int, dict[str, Tensor]] | None = None
 
@@ -155,7 +159,7 @@ class _Run:
         for parameter in self.parameters:
             parameter.grad = None
         scores = self.scorer(batch.features)
-        terms = batch_terms(scores, batch, self.config, self.draws, self.worth)
+        terms = batch_terms(scores, batch, self.config, self.draws, self.weights)
         objective = terms.total(self.config.lam, gamma)
         # The gradient of minus the mean over the batch.
         objective.backward(torch.full_like(objective, -1.0 / len(objective)))
@@ -204,10 +208,10 @@ class _Run:
 def _check_dataset(dataset: RankingDataset, config: TrainConfig) -> None:
     if len(dataset) == 0:
         raise ValueError("fit: the dataset holds no query.")
-    if config.lam > 0 and config.disparity == "group" and dataset.groups is None:
+    if config.lam > 0 and config.disparity in GROUP_DISPARITIES and dataset.groups is None:
         raise ValueError(
-            "fit: disparity='group' with lam > 0 needs groups, and the dataset has none; "
-            "pass groups= to RankingDataset, or choose disparity='individual'."
+            f"fit: disparity={config.disparity!r} with lam > 0 needs groups, and the dataset has "
+            "none; pass groups= to RankingDataset, or choose disparity='individual'."
         )
     # In pieces: on the whole array the check would need as much memory again, and more.
     for start in range(0, dataset.n_documents, 8192):

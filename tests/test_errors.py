@@ -1,10 +1,12 @@
 """Bad input gets an error that names the argument and its shape or value."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 import torch
 
 import fairpg_lite as fl
-from fairpg_lite import PlackettLuce
+from fairpg_lite import PlackettLuce, _check
 
 OK = torch.tensor([0.1, 0.2, 0.3])
 NAN, INF = float("nan"), float("inf")
@@ -66,3 +68,33 @@ def test_error_names_the_input(name):
 def test_checks_can_be_left_out_of_inner_loops():
     fast = PlackettLuce(OK, validate_args=False)
     assert fast.log_prob(torch.tensor([0, 1, 2])) == policy().log_prob(torch.tensor([0, 1, 2]))
+
+
+def checks_are_on() -> bool:
+    try:
+        fl.individual_disparity(OK, -OK)
+    except ValueError:
+        return True
+    return False
+
+
+def test_trusting_blocks_that_overlap_leave_the_checks_on():
+    """Two generators hold a block each, and the first to begin is the first to end."""
+
+    def loop():
+        with _check.trusted():
+            yield checks_are_on()
+
+    first, second = loop(), loop()
+    assert (next(first), next(second)) == (False, False)
+    first.close()
+    assert not checks_are_on()
+    second.close()
+    assert checks_are_on()
+
+
+def test_one_thread_does_not_switch_off_the_checks_of_another():
+    with _check.trusted(), ThreadPoolExecutor(1) as pool:
+        assert not checks_are_on()
+        assert pool.submit(checks_are_on).result()
+    assert checks_are_on()

@@ -167,3 +167,40 @@ def test_position_bias_kinds():
     assert position_bias(4, "reciprocal").tolist() == pytest.approx([1, 1 / 2, 1 / 3, 1 / 4])
     assert position_bias(3, "geometric", decay=0.9).tolist() == pytest.approx([1, 0.9, 0.81])
     assert position_bias(4, k=2).tolist() == pytest.approx([1.0, 1 / math.log2(3), 0.0, 0.0])
+
+
+@pytest.mark.parametrize(
+    "metric", [dcg, ndcg, err, average_rank, average_precision, reciprocal_rank]
+)
+def test_padding_before_a_real_document_is_refused(metric):
+    mask = torch.tensor([True, True, False])
+    relevance = torch.tensor([1.0, 0.0, 0.0])
+    assert torch.isfinite(metric(torch.tensor([1, 0, 2]), relevance, mask=mask))
+    with pytest.raises(ValueError, match="padding must come last"):
+        metric(torch.tensor([2, 0, 1]), relevance, mask=mask)
+
+
+def test_a_gain_too_large_for_the_format_is_said():
+    relevance = torch.tensor([200.0, 1.0])
+    with pytest.raises(ValueError, match=r"the gain of relevance 200\.0 is inf in torch\.float32"):
+        ndcg(torch.tensor([0, 1]), relevance)
+    assert ndcg(torch.tensor([0, 1]), relevance, gain="linear") == 1.0
+    assert ndcg(torch.tensor([0, 1]), relevance.double()) == 1.0
+
+
+def test_err_takes_the_highest_grade_its_format_rounds():
+    """(2**30 - 1) / 2**30 is one in float32: satisfied for certain, not out of range."""
+    value = err(torch.tensor([1, 0]), torch.tensor([30.0, 0.0]), max_grade=30)
+    assert_close(value, torch.tensor(0.5))
+    with pytest.raises(ValueError, match=r"relevance 31\.0 is outside 0\.\.max_grade=30"):
+        err(torch.tensor([1, 0]), torch.tensor([31.0, 0.0]), max_grade=30)
+    with pytest.raises(ValueError, match=r"relevance 1\.0 is outside"):
+        err(torch.tensor([1, 0]), torch.tensor([1.0, 0.0]), max_grade=0)
+
+
+def test_gains_have_names():
+    relevance = torch.tensor([1.0, 3.0, 0.0])
+    ranking = torch.tensor([0, 1, 2])
+    assert_close(dcg(ranking, relevance, gain="linear"), dcg(ranking, relevance, gain=linear_gain))
+    with pytest.raises(ValueError, match="gain is 'cubic'"):
+        dcg(ranking, relevance, gain="cubic")

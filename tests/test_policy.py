@@ -170,3 +170,15 @@ def test_log_prob_and_its_gradient_in_both_number_ranges(scale):
     expected = (placed - left).sum(-1)
     assert_close(log_prob, expected)
     assert_close(grad, torch.autograd.grad(expected @ weights, s)[0])
+
+
+@pytest.mark.parametrize("shape", [(0,), (2, 0), (10.0,), (-1,)])
+def test_there_is_no_mean_over_no_rankings(shape):
+    policy = PlackettLuce(scores(3))
+    with pytest.raises(ValueError, match="draw at least one ranking"):
+        policy.sample(shape)
+    with pytest.raises(ValueError, match="draw at least one ranking"):
+        policy.exposure(method="sample", samples=shape[-1], baseline=None)
+    none = torch.zeros(0, 3, dtype=torch.int64)
+    with pytest.raises(ValueError, match="0 sample"):
+        policy.exposure(method="sample", rankings=none, baseline=None)

@@ -26,11 +26,12 @@ from fairpg_lite.cli._common import (
     say,
 )
 from fairpg_lite.cli._data import FORMAT, add_groups_file, add_reading, read
-from fairpg_lite.config import LINEAR_UTILITIES, SAMPLED_UTILITIES, TrainConfig
+from fairpg_lite.config import TrainConfig
 from fairpg_lite.data import RankingDataset
 from fairpg_lite.disparity import MERITS
 from fairpg_lite.history import History
 from fairpg_lite.models import queries_of, save_model
+from fairpg_lite.objective import LINEAR_UTILITIES, SAMPLED_UTILITIES
 from fairpg_lite.preparation import NORMALIZATIONS, Preparation
 from fairpg_lite.scorers import LinearScorer, MLPScorer
 from fairpg_lite.train import fit
