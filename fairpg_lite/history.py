@@ -5,8 +5,6 @@ from typing import Any
 
 from fairpg_lite._extras import require
 
-COLUMNS = ("utility", "disparity", "entropy", "gradient_norm", "seconds")
-
 
 @dataclass
 class History:
@@ -29,6 +27,10 @@ class History:
     valid_disparity: list[float] = field(default_factory=list)
     stopped: str = ""
     """Why training ended: "epochs", "patience" or "interrupted"."""
+    kept: int = 0
+    """The epoch, counted from 1, whose weights the scorer holds; 0 before the first."""
+    compiled: bool = False
+    """Whether the compiled way trained, and not autograd; the numbers are the same."""
 
     def __len__(self) -> int:
         return len(self.utility)
@@ -36,14 +38,33 @@ class History:
     def __repr__(self) -> str:
         if not self.utility:
             return "History(no epochs)"
+        kept = self.kept or len(self)
+        of = "" if kept == len(self) else f", of which {kept} is kept"
+        measures = ", ".join(f"{k.replace('_', ' ')} {v:.5f}" for k, v in self.at(kept).items())
         return (
-            f"History({len(self)} epochs, utility {self.utility[-1]:.4f}, "
-            f"disparity {self.disparity[-1]:.5f}, stopped by {self.stopped or 'nothing yet'})"
+            f"History({len(self)} epochs{of}: {measures}, stopped by "
+            f"{self.stopped or 'nothing yet'})"
         )
 
     def append(self, row: dict[str, float]) -> None:
         for name, value in row.items():
             getattr(self, name).append(value)
+
+    def at(self, epoch: int) -> dict[str, float]:
+        """Utility and disparity of an epoch, counted from 1, on training and validation queries."""
+        names = ("utility", "disparity", "valid_utility", "valid_disparity")
+        return {name: getattr(self, name)[epoch - 1] for name in names if getattr(self, name)}
+
+    def summary(self) -> dict[str, Any]:
+        """The training in few numbers; without times, so that equal runs give equal files."""
+        kept = self.kept or len(self)
+        summary: dict[str, Any] = {"epochs": len(self), "stopped": self.stopped, "kept": kept}
+        if kept:
+            ends = self.at(1), self.at(kept), self.at(len(self))
+            for name in ends[0]:
+                values = [row[name] for row in ends]
+                summary[name] = dict(zip(("first", "kept", "last"), values, strict=True))
+        return summary
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers and strings, ready for JSON."""

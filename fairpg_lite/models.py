@@ -1,28 +1,23 @@
-"""Saving a trained scorer and reading it back: a readable model.json and weights.npz, no pickle.
+"""Saving a trained scorer and reading it back: one readable file, model.json, and no pickle.
 
-model.json names the format and its version, the kind and sizes of the scorer, how its features
-were prepared, the settings and outcome of the training, and the SHA-256 of weights.npz. Loading
-runs no code from the files and refuses what is foreign, damaged or newer.
-
-Saving is all or nothing. The new weights are written beside the old ones as weights.new.npz; then
-model.json is replaced, in one step, which is the moment from which the new model counts; then the
-weights take their name. Whoever is killed in between leaves the old model or the new one.
+It names the format and its version, the kind and sizes of the scorer, how its features were
+prepared, the settings and outcome of the training, and holds the weights as decimal numbers that
+give every bit back, under a SHA-256. One file is replaced in one step, so whoever reads sees the
+old model or the new one, however many write. Loading runs no code from the file, allocates no more
+than the file's own size warrants, and refuses what is foreign, damaged or of another version.
 """
 
 import hashlib
-import io
 import json
-import os
-import zipfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
+from fairpg_lite._files import write_whole
 from fairpg_lite._version import __version__
 from fairpg_lite.config import TrainConfig
 from fairpg_lite.data import RankingDataset
@@ -30,8 +25,9 @@ from fairpg_lite.history import History
 from fairpg_lite.preparation import NORMALIZATIONS, Preparation
 from fairpg_lite.scorers import LinearScorer, MLPScorer
 
-FORMAT, VERSION = "fairpg_lite.model", 1
-META, WEIGHTS, NEW_WEIGHTS = "model.json", "weights.npz", "weights.new.npz"
+FORMAT, VERSION = "fairpg_lite.model", 2
+META = "model.json"
+_DTYPES = {"float32": torch.float32, "float64": torch.float64, "int64": torch.int64}
 
 Sizes = dict[str, int | bool]
 _KINDS: dict[str, tuple[type[nn.Module], Callable[[Any], Sizes]]] = {
@@ -59,7 +55,7 @@ class SavedModel:
     prepare: Preparation
     """Turns a dataset as read into what the scorer was trained on."""
     meta: dict[str, Any]
-    """model.json."""
+    """model.json, without the weights."""
 
 
 def register_scorer(kind: str, cls: type[nn.Module], sizes: Callable[[Any], Sizes]) -> None:
@@ -85,13 +81,18 @@ def save_model(
     notes: Mapping[str, Any] | None = None,
     overwrite: bool = False,
 ) -> None:
-    """Write ``scorer`` to ``directory`` as model.json and weights.npz, all or nothing.
-
-    ``prepare`` says how the features were made; without it the scorer takes them as they are.
-    ``config``, ``history`` and ``notes`` (plain values) are kept for whoever asks later how the
-    model came about. An older model there is replaced with ``overwrite`` only.
+    """Write ``scorer`` to ``directory`` as model.json, all or nothing.
 
     Chapter 10.
+
+    Args:
+        scorer: A `LinearScorer`, an `MLPScorer`, or of a class that was registered.
+        directory: Made if it is not there.
+        prepare: How the features were made; without it the scorer takes them as they are.
+        config: Kept, like ``history``, for whoever asks later how the model came about.
+        history: What `fit` returned.
+        notes: Plain values to keep as well.
+        overwrite: Whether an older model there may be replaced.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -116,9 +117,9 @@ def save_model(
             raise FileExistsError(
                 f"save_model: {folder} holds a model; overwrite=True replaces it."
             )
-    arrays = _arrays(scorer, prepare)
-    packed = io.BytesIO()
-    np.savez(packed, **arrays)  # type: ignore[arg-type]
+    tensors = {f"scorer.{name}": value for name, value in scorer.state_dict().items()}
+    tensors |= {f"prepare.{name}": value for name, value in prepare.arrays().items()}
+    weights = {name: _plain(name, value) for name, value in tensors.items()}
     meta = {
         "format": FORMAT,
         "version": VERSION,
@@ -126,33 +127,14 @@ def save_model(
         "kind": kind,
         "sizes": sizes,
         "dtype": str(next(scorer.parameters()).dtype).removeprefix("torch."),
-        "weights": {
-            "sha256": hashlib.sha256(packed.getvalue()).hexdigest(),
-            "shapes": {name: list(array.shape) for name, array in arrays.items()},
-        },
         "prepare": prepare.to_dict(),
         "training": None if config is None else config.to_dict(),
-        "history": None if history is None else summary_of(history),
+        "history": None if history is None else history.summary(),
         "notes": dict(notes or {}),
+        "sha256": _digest(weights),
+        "weights": weights,
     }
-    folder.mkdir(parents=True, exist_ok=True)
-    _replace(folder, packed.getvalue(), json.dumps(meta, indent=1, ensure_ascii=False) + "\n")
-
-
-def _replace(folder: Path, weights: bytes, meta: str) -> None:
-    """The three steps of the module's docstring; whatever stops them, a whole model is there."""
-    _write(folder / NEW_WEIGHTS, weights)
-    _write(folder / f"{META}.new", meta.encode())
-    os.replace(folder / f"{META}.new", folder / META)
-    os.replace(folder / NEW_WEIGHTS, folder / WEIGHTS)
-
-
-def _write(path: Path, content: bytes) -> None:
-    """To the disk, not only to its cache: a rename must not overtake what it renames."""
-    with path.open("wb") as stream:
-        stream.write(content)
-        stream.flush()
-        os.fsync(stream.fileno())
+    write_whole(folder / META, json.dumps(meta, indent=1, ensure_ascii=False) + "\n")
 
 
 def _describe(scorer: nn.Module) -> tuple[str, Sizes]:
@@ -167,55 +149,58 @@ def _describe(scorer: nn.Module) -> tuple[str, Sizes]:
     )
 
 
-def _arrays(scorer: nn.Module, prepare: Preparation) -> dict[str, np.ndarray]:
-    tensors = {f"scorer.{name}": value for name, value in scorer.state_dict().items()}
-    tensors |= {f"prepare.{name}": value for name, value in prepare.arrays().items()}
-    for name, value in tensors.items():
-        if not torch.isfinite(value).all():
-            raise ValueError(f"save_model: {name} holds NaN or infinity; such a model cannot rank.")
-    return {name: value.detach().cpu().numpy() for name, value in tensors.items()}
+def _plain(name: str, value: Tensor) -> dict[str, Any]:
+    """A tensor for the file; its numbers are one string, and so one line."""
+    dtype = str(value.dtype).removeprefix("torch.")
+    if dtype not in _DTYPES:
+        raise TypeError(f"save_model: {name} is {dtype}; known are {', '.join(_DTYPES)}.")
+    if not torch.isfinite(value).all():
+        raise ValueError(f"save_model: {name} holds NaN or infinity; such a model cannot rank.")
+    numbers = " ".join(map(repr, value.detach().flatten().tolist()))
+    return {"dtype": dtype, "shape": list(value.shape), "values": numbers}
 
 
-def summary_of(history: History) -> dict[str, Any]:
-    """How the training went, in few numbers; without times, so that equal runs give equal files."""
-    summary: dict[str, Any] = {"epochs": len(history), "stopped": history.stopped}
-    for name in ("utility", "disparity", "valid_utility", "valid_disparity"):
-        values = getattr(history, name)
-        if values:
-            summary[name] = {"first": values[0], "last": values[-1]}
-    if history.valid_utility:
-        lam = history.config.get("lam", 0.0)
-        pairs = zip(history.valid_utility, history.valid_disparity, strict=True)
-        objective = [utility - lam * disparity for utility, disparity in pairs]
-        summary["best_epoch"] = 1 + objective.index(max(objective))
-    return summary
+def _digest(weights: Any) -> str:
+    return hashlib.sha256(json.dumps(weights, sort_keys=True).encode()).hexdigest()
 
 
 def load_model(directory: str | Path) -> SavedModel:
-    """Read what `save_model` wrote; refuses what is foreign, damaged or of a newer format.
+    """Read what `save_model` wrote; refuses what is foreign, damaged or of another version.
 
     Chapter 10.
     """
     folder = Path(directory)
     meta = _read_meta(folder)
-    arrays = _read_arrays(folder, meta)
-    kind, sizes = meta["kind"], meta["sizes"]
+    weights, kind, sizes = meta.pop("weights"), meta["kind"], meta["sizes"]
     if kind not in _KINDS:
         raise ValueError(
             f"load_model: {folder} holds a scorer of kind {kind!r}, known are "
             f"{', '.join(map(repr, _KINDS))}; call register_scorer before loading."
         )
+    if _digest(weights) != meta.get("sha256"):
+        raise _damaged(folder, f"the SHA-256 of its weights is not {meta.get('sha256')!r}")
+    tensors = {name: _tensor(folder, name, stored) for name, stored in weights.items()}
+    states = {name[7:]: value for name, value in tensors.items() if name.startswith("scorer.")}
     try:
-        scorer = _KINDS[kind][0](**sizes).to(getattr(torch, meta["dtype"]))
-        part = {name: value for name, value in arrays.items() if name.startswith("scorer.")}
-        scorer.load_state_dict({name[len("scorer.") :]: value for name, value in part.items()})
-        prepare = _preparation(meta["prepare"], arrays)
-        fits = prepare.n_scored == sizes["n_features"]
-    except (TypeError, ValueError, KeyError, AttributeError, RuntimeError) as error:
-        raise _damaged(folder, "weights, sizes and preparation do not fit each other") from error
+        with torch.device("meta"):  # sizes without memory: they may be anything as yet
+            shapes = _shapes(_KINDS[kind][0](**sizes).to(_DTYPES[meta["dtype"]]).state_dict())
+        prepare = _preparation(meta["prepare"], tensors)
+        fits = shapes == _shapes(states)
+        if fits:
+            scorer = _KINDS[kind][0](**sizes).to(_DTYPES[meta["dtype"]])
+            scorer.load_state_dict(states)
+    except (TypeError, ValueError, KeyError, RuntimeError, OverflowError) as error:
+        why = "weights, sizes and preparation do not fit each other"
+        raise _damaged(folder, why) from error
     if not fits:
+        raise _damaged(folder, f"weights of {_shapes(states)} do not fit sizes {sizes}")
+    if prepare.n_scored != sizes["n_features"]:
         raise _damaged(folder, "the preparation gives another number of features than are scored")
     return SavedModel(scorer.eval(), prepare, meta)
+
+
+def _shapes(state: Mapping[str, Tensor]) -> dict[str, tuple[tuple[int, ...], str]]:
+    return {name: (tuple(value.shape), str(value.dtype)) for name, value in state.items()}
 
 
 def _damaged(folder: Path, why: str) -> ValueError:
@@ -228,10 +213,11 @@ def _header(folder: Path) -> dict[str, Any] | None:
     """model.json if it is one of ours, of whatever version."""
     try:
         meta = json.loads((folder / META).read_text("utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return None
     ours = isinstance(meta, dict) and meta.get("format") == FORMAT
-    return meta if ours and isinstance(meta.get("version"), int) else None
+    version = meta.get("version") if ours else None
+    return meta if type(version) is int and version > 0 else None
 
 
 def _read_meta(folder: Path) -> dict[str, Any]:
@@ -242,13 +228,14 @@ def _read_meta(folder: Path) -> dict[str, Any]:
     if meta is None:
         raise ValueError(
             f"load_model: {folder} holds no model of fairpg_lite (no model.json that names "
-            f"{FORMAT!r} as its format)."
+            f"{FORMAT!r} as its format, and a version)."
         )
-    if meta["version"] > VERSION:
+    if meta["version"] != VERSION:
+        remedy = "Install a newer" if meta["version"] > VERSION else "Train anew, or use that"
         raise ValueError(
             f"load_model: {folder} has format version {meta['version']}, written by fairpg_lite "
-            f"{meta.get('fairpg_lite')}; this is {__version__} and reads up to version {VERSION}. "
-            "Install a newer fairpg_lite."
+            f"{meta.get('fairpg_lite')}; this is {__version__} and reads version {VERSION}. "
+            f"{remedy} fairpg_lite."
         )
     types = {"kind": str, "sizes": dict, "dtype": str, "weights": dict, "prepare": dict}
     for name, kind in types.items():
@@ -259,35 +246,17 @@ def _read_meta(folder: Path) -> dict[str, Any]:
     return meta
 
 
-def _read_arrays(folder: Path, meta: dict[str, Any]) -> dict[str, Tensor]:
-    packed = _verified(folder, meta["weights"].get("sha256"))
+def _tensor(folder: Path, name: str, stored: Any) -> Tensor:
+    """The tensor that `_plain` wrote; finite also in its own number format."""
     try:
-        with np.load(io.BytesIO(packed), allow_pickle=False) as stored:
-            arrays = {name: stored[name] for name in stored.files}
-    except (ValueError, OSError, EOFError, KeyError, zipfile.BadZipFile) as error:
-        raise _damaged(folder, f"{WEIGHTS} cannot be read ({error})") from error
-    shapes = {name: list(array.shape) for name, array in arrays.items()}
-    if shapes != meta["weights"].get("shapes"):
-        raise _damaged(folder, f"{WEIGHTS} holds {shapes}, model.json says otherwise")
-    for name, array in arrays.items():
-        if array.dtype.kind != "f" or not np.isfinite(array).all():
-            raise _damaged(folder, f"{name} in {WEIGHTS} holds values that are not finite numbers")
-    return {name: torch.from_numpy(array) for name, array in arrays.items()}
-
-
-def _verified(folder: Path, expected: Any) -> bytes:
-    """The weights that model.json speaks of; a save killed at the end left them as the new ones."""
-    found = []
-    for name in (WEIGHTS, NEW_WEIGHTS):
-        file = folder / name
-        if file.is_file():
-            content = file.read_bytes()
-            found.append(hashlib.sha256(content).hexdigest())
-            if found[-1] == expected:
-                return content
-    if not found:
-        raise _damaged(folder, f"{WEIGHTS} is missing")
-    raise _damaged(folder, f"the SHA-256 of {WEIGHTS} is {found[0]}, model.json says {expected}")
+        dtype = _DTYPES[stored["dtype"]]
+        numbers = map(float if dtype.is_floating_point else int, stored["values"].split())
+        value = torch.tensor(list(numbers), dtype=dtype).reshape(stored["shape"])
+    except (TypeError, ValueError, KeyError, AttributeError, RuntimeError, OverflowError) as error:
+        raise _damaged(folder, f"{name} cannot be read ({error})") from error
+    if not torch.isfinite(value).all():
+        raise _damaged(folder, f"{name} holds values that are not finite {stored['dtype']} numbers")
+    return value
 
 
 def _preparation(stored: dict[str, Any], arrays: Mapping[str, Tensor]) -> Preparation:
@@ -304,7 +273,7 @@ def _preparation(stored: dict[str, Any], arrays: Mapping[str, Tensor]) -> Prepar
     return prepare
 
 
-def queries_of(dataset: RankingDataset) -> dict[str, Any]:
+def data_notes(dataset: RankingDataset) -> dict[str, Any]:
     """A dataset in few words, for a model's notes: its name, not its place on a disk."""
     groups = None if dataset.groups is None else dataset.groups.bincount().tolist()
     return {

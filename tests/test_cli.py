@@ -156,8 +156,8 @@ def test_merit_is_that_of_the_training(here, capsys):
 
 
 def weights():
-    with np.load("model/weights.npz") as arrays:
-        return arrays["scorer.linear.weight"][0].astype(float)
+    stored = json.loads(Path("model/model.json").read_text())["weights"]["scorer.linear.weight"]
+    return np.array(stored["values"].split(), dtype=float)
 
 
 def test_the_most_probable_ranking_is_by_score(here, capsys):
@@ -227,7 +227,8 @@ def test_groups_from_a_side_file_are_those_of_the_feature(here, capsys):
     common = ["fit", "mixed.txt", "--lam", "5", *QUICK]
     assert run(capsys, *common, "--groups", "labels.txt", "--out", "a")[0] == 0
     assert run(capsys, *common, *GROUPS, "--out", "b")[0] == 0
-    assert Path("a/weights.npz").read_bytes() == Path("b/weights.npz").read_bytes()
+    one, two = (json.loads(Path(name, "model.json").read_text()) for name in "ab")
+    assert one["weights"] == two["weights"]
     by_file = run(
         capsys, "evaluate", "a", "mixed.txt", "--groups", "labels.txt", "--json", "--samples", "1"
     )
@@ -392,11 +393,11 @@ def test_an_unreadable_file_is_named(here, capsys, monkeypatch):
 def test_a_model_is_replaced_with_force_only(here, capsys):
     fit = ["fit", "train.txt", *QUICK, "--out", "m"]
     assert run(capsys, *fit)[0] == 0
-    before = Path("m/model.json").read_bytes(), Path("m/weights.npz").read_bytes()
+    before = Path("m/model.json").read_bytes()
     code, _, err = run(capsys, *fit, "--seed", "1")
     assert code == 1
-    assert "m already holds model.json, weights.npz; pass --force" in err
-    assert (Path("m/model.json").read_bytes(), Path("m/weights.npz").read_bytes()) == before
+    assert "m already holds model.json; pass --force" in err
+    assert Path("m/model.json").read_bytes() == before
     assert run(capsys, *fit, "--seed", "1", "--force")[0] == 0
     assert load_model("m").meta["training"]["seed"] == 1
 
@@ -473,7 +474,7 @@ assert main(["rank", "m", test, "--output", "r.jsonl"]) == 0
     command = [sys.executable, "-c", script]
     subprocess.run(command, cwd=tmp_path / "work", env=environment, check=True, capture_output=True)
     new = set(tree(tmp_path)) - before
-    expected = {"m", "m/model.json", "m/weights.npz", "q.csv", "r.jsonl"}
+    expected = {"m", "m/model.json", "q.csv", "r.jsonl"}
     assert new == {f"work/{name}" for name in expected}
     assert tree(folder) == inputs
 
@@ -509,9 +510,8 @@ def test_an_interrupted_training_continues_to_the_same_model(here, capsys, monke
     code, _, err = run(capsys, *fit, "--out", "m")
     assert code == 0
     assert "continuing the training in m" in err
-    for file in ("model.json", "weights.npz"):
-        assert Path("m", file).read_bytes() == Path("whole", file).read_bytes()
-    assert sorted(os.listdir("m")) == ["model.json", "weights.npz"]
+    assert Path("m/model.json").read_bytes() == Path("whole/model.json").read_bytes()
+    assert os.listdir("m") == ["model.json"]
 
 
 @pytest.mark.parametrize("change", ["settings", "data", "groups"])
@@ -531,8 +531,8 @@ def test_only_the_same_run_is_continued(here, capsys, monkeypatch, change):
     assert "unfinished training of another run" in err
     assert run(capsys, *other, "--out", "m", "--force")[0] == 0
     assert run(capsys, *other, "--out", "fresh")[0] == 0
-    assert Path("m/weights.npz").read_bytes() == Path("fresh/weights.npz").read_bytes()
-    assert sorted(os.listdir("m")) == ["model.json", "weights.npz"]
+    assert Path("m/model.json").read_bytes() == Path("fresh/model.json").read_bytes()
+    assert os.listdir("m") == ["model.json"]
 
 
 def test_a_budget_is_kept_or_the_command_fails(here, capsys):

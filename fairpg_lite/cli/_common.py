@@ -16,7 +16,7 @@ INFINITY = float("inf")
 DONE, FAILED, WRONG_CALL, INTERRUPTED = 0, 1, 2, 130
 
 #: Files that a finished command leaves in its `--out`; one of them there needs `--force`.
-RESULTS = ("model.json", "weights.npz", "summary.csv", "summary.md", "figure.png", "figure.svg")
+RESULTS = ("model.json", "summary.csv", "summary.md", "figure.png", "figure.svg")
 
 Subparsers = Any  # argparse gives the type of `add_subparsers()` no public name
 

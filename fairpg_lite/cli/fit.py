@@ -30,7 +30,7 @@ from fairpg_lite.config import TrainConfig
 from fairpg_lite.data import RankingDataset
 from fairpg_lite.disparity import MERITS
 from fairpg_lite.history import History
-from fairpg_lite.models import queries_of, save_model
+from fairpg_lite.models import data_notes, save_model
 from fairpg_lite.objective import LINEAR_UTILITIES, SAMPLED_UTILITIES
 from fairpg_lite.preparation import NORMALIZATIONS, Preparation
 from fairpg_lite.scorers import LinearScorer, MLPScorer
@@ -38,8 +38,8 @@ from fairpg_lite.train import fit
 
 _DESCRIPTION = """\
 Train a stochastic ranking policy that maximises utility less lambda times disparity
-(Fair-PG-Rank), and write it to a directory: model.json says in plain text how it was made,
-weights.npz holds the numbers. A killed training continues when the same command is given again
+(Fair-PG-Rank), and write it to a directory: model.json says in plain text how it was made and
+holds the weights. A killed training continues when the same command is given again
 (but not with --budget, whose search starts afresh)."""
 _EXAMPLES = f"""\
 examples:
@@ -171,9 +171,9 @@ def run(args: argparse.Namespace) -> int:
     train, valid, prepare = _data(args)
     scorer = _scorer(args, prepare.n_scored)
     prepare_out(out, args.force)
-    notes: dict[str, Any] = {"train": queries_of(train)}
+    notes: dict[str, Any] = {"train": data_notes(train)}
     if valid is not None:
-        notes["valid"] = queries_of(valid)
+        notes["valid"] = data_notes(valid)
     result = None
     if args.budget is None:
         history = _train(args, out, scorer, (train, valid), prepare, config)
@@ -315,9 +315,6 @@ def _report(
     args: argparse.Namespace, out: Path, history: History, result: BudgetResult | None
 ) -> int:
     say(args, f"training: {history}")
-    if history.valid_utility:
-        valid = history.valid_utility[-1], history.valid_disparity[-1]
-        say(args, f"validation, last epoch: utility {valid[0]:.4f}, disparity {valid[1]:.5f}")
     say(args, f"model written to {out}")
     if result is None:
         return DONE
