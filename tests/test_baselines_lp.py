@@ -16,7 +16,6 @@ from fairpg_lite import (
     evaluate,
     exponential_gain,
     group_disparity,
-    individual_disparity,
     linear_gain,
     position_bias,
 )
@@ -24,8 +23,6 @@ from fairpg_lite.baselines import (
     InfeasibleError,
     fair_ranking_lp,
     group_rows,
-    individual_rows,
-    individually_fair_ranking_lp,
     linear_regression,
     post_process,
 )
@@ -66,12 +63,10 @@ def test_the_rows_are_the_disparities(query, seed, merit):
     relevance, groups = query
     P = doubly_stochastic(len(relevance), torch.Generator().manual_seed(seed), count=4)
     exposure = P @ position_bias(len(relevance), dtype=torch.float64)
-    worth = relevance.clamp(min=0).sqrt() if merit == "sqrt" else relevance.clamp(min=0)
-    worth, labels = worth.expand(exposure.shape), groups.expand(exposure.shape)
+    merits = relevance.clamp(min=0).sqrt() if merit == "sqrt" else relevance.clamp(min=0)
+    merits, labels = merits.expand(exposure.shape), groups.expand(exposure.shape)
     by_group = group_rows(relevance, groups, merit=merit).disparity(exposure)
-    torch.testing.assert_close(by_group, group_disparity(exposure, worth, labels))
-    alone = individual_rows(relevance, merit=merit).disparity(exposure)
-    torch.testing.assert_close(alone, individual_disparity(exposure, worth))
+    torch.testing.assert_close(by_group, group_disparity(exposure, merits, labels))
 
 
 def test_the_authors_scaling_is_the_ratio_times_the_size_of_the_group():
@@ -162,27 +157,6 @@ def best_over_weights(relevance, lam, bias, pairs):
     return -result.fun
 
 
-@pytest.mark.parametrize("lam", [0.3, 4.0, 1e4, math.inf])
-@pytest.mark.parametrize("seed", range(4))
-def test_individual_fairness_is_optimal(lam, seed):
-    g = torch.Generator().manual_seed(seed)
-    relevance = torch.randint(-1, 4, (4,), generator=g).double()  # ties, zeros and negatives
-    merit = relevance.clamp(min=0).tolist()
-    members = [(i, j) for i in range(4) for j in range(4) if merit[i] >= merit[j] > 0]
-    unit = np.eye(4)
-    pairs = [
-        (unit[i] / merit[i] - unit[j] / merit[j], 1 / len(members)) for i, j in members if i != j
-    ]
-    bias = position_bias(4, dtype=torch.float64)
-    P = individually_fair_ranking_lp(relevance, lam)
-    assert is_doubly_stochastic(P)
-    got = value(P, relevance, lam, bias, lambda e: individual_disparity(e, relevance.clamp(min=0)))
-    expected = best_over_weights(relevance, lam, bias, pairs) if pairs else got
-    assert got == pytest.approx(expected, abs=1e-7)
-    if math.isinf(lam):
-        assert individual_disparity(P @ bias, relevance.clamp(min=0)) < 1e-9
-
-
 @pytest.mark.parametrize("lam", [0.5, 20.0, math.inf])
 def test_three_groups_are_optimal(lam):
     relevance = torch.tensor([2.0, 0.4, 1.1, 1.0], dtype=torch.float64)
@@ -198,17 +172,17 @@ def test_three_groups_are_optimal(lam):
     assert got == pytest.approx(best_over_weights(relevance, lam, bias, pairs), abs=1e-7)
 
 
-def dual_bound(worth, bias, row, lam):
-    """Duality without a solver: the least over prices mu of the best sort by ``worth - mu row``.
+def dual_bound(useful, bias, row, lam):
+    """Duality without a solver: the least over prices mu of the best sort by ``useful - mu row``.
 
     Convex and piecewise linear in mu, so the minimum is where two documents change places.
     """
-    i, j = np.triu_indices(len(worth), 1)
+    i, j = np.triu_indices(len(useful), 1)
     differ = row[i] != row[j]
-    mu = (worth[i] - worth[j])[differ] / (row[i] - row[j])[differ]
+    mu = (useful[i] - useful[j])[differ] / (row[i] - row[j])[differ]
     last = min(lam, 2 * max(mu.max(), 0) + 1)
     mu = np.concatenate([[0.0, last], mu[(mu > 0) & (mu < last)]])
-    priced = np.sort(worth - mu[:, None] * row, axis=1)[:, ::-1]
+    priced = np.sort(useful - mu[:, None] * row, axis=1)[:, ::-1]
     return (priced @ np.sort(bias)[::-1]).min()
 
 
@@ -228,19 +202,9 @@ def test_as_good_as_the_dual_bound_up_to_100_documents(n, lam, unit):
     rows = group_rows(relevance, groups, merit=merit)
     assert rows.disparity(fair_ranking_lp(relevance, groups, 0.0) @ bias) > 0
     got = value(P, relevance, lam, bias, rows.disparity)
-    worth = exponential_gain(relevance)
-    bound = dual_bound(worth.numpy(), bias.numpy(), rows.rows[0].numpy(), lam)
+    useful = exponential_gain(relevance)
+    bound = dual_bound(useful.numpy(), bias.numpy(), rows.rows[0].numpy(), lam)
     assert got == pytest.approx(bound, rel=1e-9, abs=1e-9 if lam < 1e8 or math.isinf(lam) else 1e-4)
-
-
-def test_individual_fairness_of_60_documents(generator):
-    relevance = torch.rand(60, generator=generator, dtype=torch.float64) + 0.1
-    bias = position_bias(60, dtype=torch.float64)
-    P = individually_fair_ranking_lp(relevance, math.inf)
-    assert is_doubly_stochastic(P)
-    assert individual_disparity(P @ bias, relevance) < 1e-9
-    sorted_by = fair_ranking_lp(relevance, torch.zeros(60, dtype=torch.int64), 1.0)
-    assert individual_disparity(sorted_by @ bias, relevance) > 0.01
 
 
 @given(queries(most=6, labels=2))
@@ -250,7 +214,6 @@ def test_without_a_price_it_sorts(query):
     order = sorted(range(len(relevance)), key=lambda d: (-float(relevance[d]), d))
     assert P.argmax(0).tolist() == order
     assert torch.equal(P, P.round())
-    assert torch.equal(P, individually_fair_ranking_lp(relevance, 0.0))
 
 
 def test_more_price_is_less_disparity_and_less_utility():
@@ -259,11 +222,11 @@ def test_more_price_is_less_disparity_and_less_utility():
     bias = position_bias(6, dtype=torch.float64)
     exposures = [fair_ranking_lp(relevance, groups, lam) @ bias for lam in (0, 1, 5, 20, 1e3)]
     paid = [float(group_disparity(e, relevance, groups)) for e in exposures]
-    worth = [float(exponential_gain(relevance) @ e) for e in exposures]
+    useful = [float(exponential_gain(relevance) @ e) for e in exposures]
     assert paid == sorted(paid, reverse=True)
     assert paid[0] > 0.02
     assert paid[-1] < 1e-9
-    assert worth == sorted(worth, reverse=True)
+    assert useful == sorted(useful, reverse=True)
 
 
 def test_a_position_bias_that_does_not_fall():
@@ -351,11 +314,8 @@ def test_a_dataset_is_solved_query_by_query():
     for query, P in zip(data, matrices, strict=True):
         alone = fair_ranking_lp(model(query.features).detach(), query.groups, 30.0)
         assert torch.allclose(P, alone)
-    assert len(post_process(data, data.relevance, 1.0, fairness="individual")) == 4
     with pytest.raises(ValueError, match="no groups"):
         post_process(data.replace(groups=None), model, 1.0)
-    with pytest.raises(ValueError, match="'both'"):
-        post_process(data, model, 1.0, fairness="both")
 
 
 def test_linear_regression_is_least_squares():

@@ -154,15 +154,9 @@ class Deltr:
 
     def __call__(self, lam: float, seed: int) -> dict[str, Any]:
         parts = self.problem.load(seed)
-        fitted = baselines.deltr(
-            parts.train,
-            lam,
-            gap=self.gap,
-            target=self.target,
-            optimizer="lbfgs",
-            make_scorer=lambda: initial(parts.train, seed),
-        )
-        return weights(fitted.scorer) | judge_parts(fitted.scorer, parts)
+        start = initial(parts.train, seed)
+        scorer = baselines.deltr(parts.train, lam, gap=self.gap, target=self.target, scorer=start)
+        return weights(scorer) | judge_parts(scorer, parts)
 
 
 def all_deltr(problem: Problem) -> list[Deltr]:

@@ -30,20 +30,17 @@ class Mixture(NamedTuple):
 
     def matrix(self) -> Tensor:
         """The probabilities ``(n, n)``, row = document, column = position, of the mixture."""
-        n = self.rankings.shape[-1]
-        rebuilt = self.weights.new_zeros(n, n)
-        position = torch.arange(n).expand_as(self.rankings)
-        weight = self.weights.unsqueeze(-1).expand(self.rankings.shape)
-        return rebuilt.index_put((self.rankings, position), weight, accumulate=True)
+        shown = torch.nn.functional.one_hot(self.rankings).to(self.weights.dtype)
+        return torch.einsum("t,tjd->dj", self.weights, shown)
 
 
 def birkhoff(P: Tensor) -> Mixture:
     """Rankings and weights whose mixture has the position probabilities ``P (n, n)``, to 1e-9.
 
-    At most (n-1)**2 + 1 rankings: each step takes away as much of one ranking as the matrix
-    holds, which empties an entry. Large weights come first, so that a few rankings carry most of
-    the probability: a step looks among entries above a threshold that halves when none is left.
-    Sums that are off by up to 1e-6 (a float32 matrix) are taken for rounding and evened out first.
+    Each step takes the ranking whose entries have the largest product and subtracts as much of it
+    as the matrix holds. That empties an entry, so at most (n-1)**2 + 1 rankings are needed, and the
+    first few carry most of the probability. Sums that are off by up to 1e-6 (a float32 matrix) are
+    taken for rounding and evened out first.
 
     Chapter 9.
 
@@ -51,25 +48,27 @@ def birkhoff(P: Tensor) -> Mixture:
     >>> mixture.weights.tolist(), mixture.rankings.tolist()
     ([0.75, 0.25], [[0, 1], [1, 0]])
     """
-    rest = _balanced(P)
-    n = len(rest)
+    assign = require("scipy.optimize", "experiments").linear_sum_assignment
+    _check.floating("birkhoff", "P", P)
+    _check.finite("birkhoff", "P", P)
+    rest = balanced("birkhoff", P.detach().cpu().double().numpy())
+    positions, most = np.arange(len(rest)), (len(rest) - 1) ** 2 + 1
     weights: list[float] = []
     rankings: list[np.ndarray] = []
-    left, threshold = 1.0, 0.5
-    positions = np.arange(n)
-    while left > _REST and len(weights) < (n - 1) ** 2 + 1:
-        documents, threshold = _ranking_within(rest, threshold)
-        if documents is None:
+    while 1.0 - sum(weights) > _REST and len(weights) < most:
+        # An empty entry costs more than any ranking without one gains.
+        logarithm = np.log(rest, out=np.full_like(rest, -1e4), where=rest > _ZERO)
+        _, documents = assign(logarithm.T, maximize=True)
+        weight = float(rest[documents, positions].min())
+        if weight <= _ZERO:
             break
-        weight = rest[documents, positions].min()
         rest[documents, positions] -= weight
-        weights.append(float(weight))
+        weights.append(weight)
         rankings.append(documents)
-        left -= float(weight)
-    if left > 10 * _REST:
+    if 1.0 - sum(weights) > 10 * _REST:
         raise RuntimeError(
-            f"birkhoff: {left:.1e} of the probability of a matrix of shape {tuple(P.shape)} was "
-            "not decomposed; are its rows and columns sums of probabilities that add up to one?"
+            f"birkhoff: {1.0 - sum(weights):.1e} of the probability of a matrix of shape "
+            f"{tuple(P.shape)} was not decomposed; do its rows and columns sum to one?"
         )
     total = torch.tensor(weights, dtype=torch.float64)
     return Mixture(total / total.sum(), torch.from_numpy(np.stack(rankings)))
@@ -90,17 +89,14 @@ def sample_rankings(P: Tensor, S: int, generator: torch.Generator | None = None)
     return mixture.rankings[drawn]
 
 
-def _balanced(P: Tensor) -> np.ndarray:
-    """A float64 copy whose rows and columns sum to one to the last digits."""
-    _check.floating("birkhoff", "P", P)
-    if P.ndim != 2 or P.shape[0] != P.shape[1]:
-        raise ValueError(f"birkhoff: P has shape {tuple(P.shape)}; give one square matrix (n, n).")
-    _check.finite("birkhoff", "P", P)
-    matrix = P.detach().cpu().double().numpy()
+def balanced(where: str, matrix: np.ndarray) -> np.ndarray:
+    """A copy of ``matrix (n, n)`` whose rows and columns sum to one to the last digits."""
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
+        raise ValueError(f"{where}: P has shape {matrix.shape}; give one square matrix (n, n).")
     off = max(abs(matrix.sum(axis) - 1.0).max() for axis in (0, 1))
     if off > _TOLERANCE or matrix.min() < -_TOLERANCE:
         raise ValueError(
-            f"birkhoff: P of shape {tuple(P.shape)} has sums off by {off:.1e} and smallest entry "
+            f"{where}: P of shape {matrix.shape} has sums off by {off:.1e} and smallest entry "
             f"{matrix.min():.1e}; give a doubly stochastic matrix (rows and columns sum to one)."
         )
     matrix = np.where(matrix < _ZERO, 0.0, matrix)
@@ -108,20 +104,3 @@ def _balanced(P: Tensor) -> np.ndarray:
         matrix /= matrix.sum(1, keepdims=True)
         matrix /= matrix.sum(0, keepdims=True)
     return matrix
-
-
-def _ranking_within(rest: np.ndarray, threshold: float) -> tuple[np.ndarray | None, float]:
-    """A document for each position with all entries at or above the threshold, lowered if need be.
-
-    None if all that is left is rounding.
-    """
-    graph = require("scipy.sparse.csgraph", "experiments")
-    sparse = require("scipy.sparse", "experiments")
-    while threshold > _ZERO:
-        documents = graph.maximum_bipartite_matching(
-            sparse.csr_matrix(rest >= threshold), perm_type="row"
-        )
-        if (documents >= 0).all():
-            return documents.astype(np.int64), threshold
-        threshold /= 2.0
-    return None, threshold

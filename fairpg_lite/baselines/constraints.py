@@ -1,7 +1,7 @@
 """Fairness of exposure as rows of a linear programme (chapters 9 and 12).
 
 Every row is linear in exposure ``v``; a disparity is a weighted sum of hinges of rows, the very
-number that `group_disparity` and `individual_disparity` return for the same merit.
+number that `group_disparity` returns for the same merit.
 """
 
 from itertools import combinations
@@ -37,13 +37,6 @@ class FairnessRows(NamedTuple):
         return hinge.scatter_reduce(-1, index, excess, "amax") @ self.weight
 
 
-def _collect(rows: list[Tensor], slack: list[int], weight: float, n: int) -> FairnessRows:
-    count = max(slack, default=-1) + 1
-    stacked = torch.stack(rows) if rows else torch.zeros(0, n, dtype=torch.float64)
-    index = torch.tensor(slack, dtype=torch.int64)
-    return FairnessRows(stacked, index, torch.full((count,), weight, dtype=torch.float64))
-
-
 def group_rows(
     relevance: Tensor,
     groups: Tensor,
@@ -68,48 +61,25 @@ def group_rows(
         raise ValueError(f"group_rows: scaling is {scaling!r}; choose one of {SCALINGS}.")
     relevance, n = relevance.double(), len(relevance)
     labels, index = torch.unique(groups, return_inverse=True)
-    member = torch.nn.functional.one_hot(index, len(labels)).T.double()
-    size = member.sum(-1)
     if scaling == "authors":
-        mean = (member @ relevance).clamp(min=0.01) / size
+        member = torch.nn.functional.one_hot(index, len(labels)).T.double()
+        mean = (member @ relevance).clamp(min=0.01) / member.sum(-1)
         per_merit = member / mean.unsqueeze(-1)
     else:
-        worth = merit_of(relevance.clamp(min=0.0), merit)
-        _check.non_negative("group_rows", "merit", worth)
+        deserved = merit_of(relevance.clamp(min=0.0), merit)
+        _check.non_negative("group_rows", "merit", deserved)
         # Linear in exposure, so the unit vectors give its coefficients: one ratio, one formula.
         unit = torch.eye(n, dtype=torch.float64)
-        ratio, means = group_ratios(unit, worth.expand(n, n), index.expand(n, n))
+        ratio, means = group_ratios(unit, deserved.expand(n, n), index.expand(n, n))
         per_merit, mean = ratio.T, means[0]
-    rows, slack = [], []
     pairs = [(a, b) for a, b in combinations(range(len(labels)), 2) if mean[a] > 0 and mean[b] > 0]
-    for s, (a, b) in enumerate(pairs):
-        for high, low in ((a, b), (b, a)):
-            if two_sided or mean[high] >= mean[low]:
-                rows.append(per_merit[high] - per_merit[low])
-                slack.append(s)
-    return _collect(rows, slack, 1.0 / max(len(pairs), 1), n)
-
-
-def individual_rows(
-    relevance: Tensor, *, merit: str | Merit = "identity", two_sided: bool = False
-) -> FairnessRows:
-    """Rows for D_ind, equation (3): one for each pair with M_i >= M_j > 0, i and j different.
-
-    The pairs (i, i) have no row but count in the size of H, as in `individual_disparity`. With
-    ``two_sided`` every pair has both directions under one slack.
-
-    Chapters 5 and 11, eq-05-dind.
-    """
-    worth = merit_of(relevance.double().clamp(min=0.0), merit)
-    _check.non_negative("individual_rows", "merit", worth)
-    n, deserving = len(worth), worth > 0
-    ahead = (worth.unsqueeze(-1) >= worth) & deserving & deserving.unsqueeze(-1)
-    count = int(ahead.sum())
-    pairs = (ahead & ~torch.eye(n, dtype=torch.bool)).nonzero()
-    per_merit = torch.diag(torch.where(deserving, 1.0 / torch.where(deserving, worth, 1.0), 0.0))
-    rows = per_merit[pairs[:, 0]] - per_merit[pairs[:, 1]]
-    slack = torch.arange(len(pairs))
-    weight = torch.full((len(pairs),), 1.0 / max(count, 1), dtype=torch.float64)
-    if two_sided:
-        rows, slack = torch.cat([rows, -rows]), torch.cat([slack, slack])
-    return FairnessRows(rows, slack, weight)
+    ahead = [
+        (slack, per_merit[high] - per_merit[low])
+        for slack, (a, b) in enumerate(pairs)
+        for high, low in ((a, b), (b, a))
+        if two_sided or mean[high] >= mean[low]
+    ]
+    rows = [row for _, row in ahead] or [per_merit.new_zeros(0, n)]
+    share = torch.full((len(pairs),), 1.0 / max(len(pairs), 1), dtype=torch.float64)
+    slack = torch.tensor([slack for slack, _ in ahead], dtype=torch.int64)
+    return FairnessRows(torch.cat([row.reshape(-1, n) for row in rows]), slack, share)

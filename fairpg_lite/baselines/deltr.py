@@ -6,15 +6,15 @@ with :math:`P_y, P_s` the probabilities of standing first under the judgements a
 softmax, as in ListNet), and the gap between the groups' mean top-1 exposure.
 """
 
+import copy
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import torch
 from torch import Tensor, nn
 
 from fairpg_lite import _check
-from fairpg_lite.baselines.fitted import Fitted
-from fairpg_lite.data import Batch, RankingDataset
+from fairpg_lite.data import RankingDataset
 from fairpg_lite.scorers import LinearScorer
 
 #: Which gap is squared. DELTR's own is "one-sided": the protected group is behind.
@@ -23,8 +23,6 @@ GAPS: dict[str, Callable[[Tensor], Tensor]] = {
     "two-sided": lambda behind: behind,
     "reversed": lambda behind: (-behind).relu(),
 }
-#: Learning rates in the paper's range [1e-3, 1], two to a decade.
-LEARNING_RATES = tuple(10.0 ** (k / 2) for k in range(-6, 1))
 
 
 def top_exposure_gap(
@@ -41,12 +39,10 @@ def top_exposure_gap(
     real = torch.ones_like(groups, dtype=torch.bool) if mask is None else mask
     top = scores.masked_fill(~real, -math.inf).softmax(-1)
     ours, others = (groups == protected) & real, (groups != protected) & real
-    gap = _mean(top, others) - _mean(top, ours)
-    return torch.where(ours.any(-1) & others.any(-1), gap, 0.0)
-
-
-def _mean(values: Tensor, chosen: Tensor) -> Tensor:
-    return torch.where(chosen, values, 0.0).sum(-1) / chosen.sum(-1).clamp(min=1)
+    means = [
+        torch.where(side, top, 0.0).sum(-1) / side.sum(-1).clamp(min=1) for side in (others, ours)
+    ]
+    return torch.where(ours.any(-1) & others.any(-1), means[0] - means[1], 0.0)
 
 
 def deltr_loss(
@@ -95,126 +91,51 @@ def deltr(
     train: RankingDataset,
     lam: float,
     *,
-    validation: RankingDataset | None = None,
     gap: str = "one-sided",
     target: str = "softmax",
     protected: int = 1,
-    optimizer: str = "sgd",
-    learning_rates: Sequence[float] = LEARNING_RATES,
-    epochs: int = 20,
-    batch_size: int = 1,
-    make_scorer: Callable[[], nn.Module] | None = None,
-    seed: int = 0,
-) -> Fitted:
-    """Train a fresh scorer for this ``lam`` with every learning rate; keep the best.
+    scorer: nn.Module | None = None,
+) -> nn.Module:
+    """``scorer`` (default: linear), trained to the least mean loss over the queries; also returned.
 
-    Best is the smallest mean loss, at this lam, on ``validation`` (without it: on ``train``) after
-    any epoch, the untrained scorer included; a rate that diverges loses. ``optimizer="sgd"`` takes
-    one query a step, as the paper says. "lbfgs" takes all queries at once and needs no rate: a
-    lambda of 1e6 makes the loss too stiff for any rate in the paper's range, and this is then the
-    best that the method can do. ``make_scorer`` makes the model (default: linear, the same start
-    for every rate).
+    All queries at once by L-BFGS with a line search: the optimum that the paper's stochastic
+    descent looks for, reached also where a lambda of 1e6 makes the loss too stiff for any of its
+    learning rates. Weights that are no better than the initial ones are not kept.
 
     Chapter 9; appendix B.3 of the paper.
     """
-    if train.groups is None or (validation is not None and validation.groups is None):
+    if train.groups is None:
         raise ValueError(
             "deltr: the dataset has no groups; add them with dataset.replace(groups=…)."
         )
-    if optimizer not in ("sgd", "lbfgs"):
-        raise ValueError(f"deltr: optimizer is {optimizer!r}; choose 'sgd' or 'lbfgs'.")
     if not lam >= 0 or math.isinf(lam):
         raise ValueError(f"deltr: lam is {lam}; give a finite number that is not negative.")
-
-    def loss(model: nn.Module, batch: Batch) -> Tensor:
-        scores, groups = model(batch.features), batch.groups
-        assert groups is not None
-        return deltr_loss(
-            scores, batch.relevance, groups, lam, batch.mask,
-            gap=gap, target=target, protected=protected,
-        )  # fmt: skip
-
-    def fresh() -> nn.Module:
-        if make_scorer is not None:
-            return make_scorer()
-        generator = torch.Generator().manual_seed(seed)
-        return LinearScorer(train.n_features, generator=generator, dtype=train.features.dtype)
-
-    judge = train if validation is None else validation
-    tried: dict[float, float] = {}
-    best = Fitted(fresh(), math.nan, math.inf, tried)
-    for rate in learning_rates if optimizer == "sgd" else (1.0,):
-        model = fresh()
-        if optimizer == "sgd":
-            state, tried[rate] = _descend(model, loss, train, judge, rate, epochs, batch_size, seed)
-        else:
-            state, tried[rate] = _minimise(model, loss, train, judge)
-        if tried[rate] < best.objective:
-            model.load_state_dict(state)
-            best = Fitted(model, rate, tried[rate], tried)
-    return best
-
-
-Loss = Callable[[nn.Module, Batch], Tensor]
-
-
-@torch.no_grad()
-def _mean_loss(model: nn.Module, loss: Loss, dataset: RankingDataset) -> float:
-    total = sum(float(loss(model, batch).double().sum()) for batch in dataset.batches(256))
-    mean = total / len(dataset)
-    return mean if math.isfinite(mean) else math.inf
-
-
-def _copy(model: nn.Module) -> dict[str, Tensor]:
-    return {name: value.clone() for name, value in model.state_dict().items()}
-
-
-def _descend(
-    model: nn.Module,
-    loss: Loss,
-    train: RankingDataset,
-    judge: RankingDataset,
-    rate: float,
-    epochs: int,
-    batch_size: int,
-    seed: int,
-) -> tuple[dict[str, Tensor], float]:
-    """Stochastic gradient descent; the weights after the best epoch and their loss."""
-    order = torch.Generator().manual_seed(seed)
-    step = torch.optim.SGD(model.parameters(), lr=rate)
-    best, least = _copy(model), _mean_loss(model, loss, judge)
-    for _ in range(epochs):
-        for batch in train.batches(batch_size, shuffle=True, generator=order):
-            step.zero_grad()
-            loss(model, batch).mean().backward()
-            step.step()
-        now = _mean_loss(model, loss, judge)
-        if not math.isfinite(now):
-            break
-        if now < least:
-            best, least = _copy(model), now
-    return best, least
-
-
-def _minimise(
-    model: nn.Module, loss: Loss, train: RankingDataset, judge: RankingDataset
-) -> tuple[dict[str, Tensor], float]:
-    """All queries at once by L-BFGS with a line search; the weights and their loss."""
-    best, least = _copy(model), _mean_loss(model, loss, judge)
+    model = scorer or LinearScorer(
+        train.n_features, generator=torch.Generator().manual_seed(0), dtype=train.features.dtype
+    )
     search = torch.optim.LBFGS(
         model.parameters(), max_iter=300, tolerance_grad=1e-9, tolerance_change=1e-12,
         history_size=20, line_search_fn="strong_wolfe",
     )  # fmt: skip
 
-    def closure() -> Tensor:
+    def mean_loss() -> Tensor:
+        """Leaves its gradient in the parameters, batch by batch."""
         search.zero_grad()
         total = torch.zeros(())
         for batch in train.batches(256):
-            part = loss(model, batch).sum() / len(train)
+            assert batch.groups is not None
+            losses = deltr_loss(
+                model(batch.features), batch.relevance, batch.groups, lam, batch.mask,
+                gap=gap, target=target, protected=protected,
+            )  # fmt: skip
+            part = losses.sum() / len(train)
             part.backward()
             total = total + part.detach()
         return total
 
-    search.step(closure)
-    now = _mean_loss(model, loss, judge)
-    return (_copy(model), now) if now < least else (best, least)
+    before, start = copy.deepcopy(model.state_dict()), float(mean_loss())
+    search.step(mean_loss)
+    if not float(mean_loss()) < start:
+        model.load_state_dict(before)
+    search.zero_grad()
+    return model

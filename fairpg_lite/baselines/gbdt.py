@@ -56,17 +56,9 @@ def gbdt(
     if objective not in OBJECTIVES:
         raise ValueError(f"gbdt: objective is {objective!r}; choose one of {OBJECTIVES}.")
     lightgbm = require("lightgbm", "experiments")
-    settings = {
-        "objective": objective,
-        "metric": "ndcg" if objective == "lambdarank" else "l2",
-        "eval_at": [k],
-        "num_threads": num_threads,
-        "seed": seed,
-        "deterministic": True,
-        "force_row_wise": True,
-        "verbosity": -1,
-        **parameters,
-    }
+    metric = {"metric": "ndcg" if objective == "lambdarank" else "l2", "eval_at": [k]}
+    settings = {"objective": objective, "num_threads": num_threads, "seed": seed, **metric}
+    settings |= {"deterministic": True, "force_row_wise": True, "verbosity": -1, **parameters}
     data = _lightgbm_data(lightgbm, train, objective)
     held_out, callbacks = [], []
     if validation is not None:

@@ -10,17 +10,34 @@ problem smooth, and only *scores* are compared: no difference of feature vectors
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from fairpg_lite.baselines.fitted import Fitted, mean_ndcg
+from fairpg_lite._extras import require
 from fairpg_lite.data import RankingDataset
+from fairpg_lite.evaluate import evaluate
 from fairpg_lite.scorers import LinearScorer
 
 #: The values of C that are tried on validation data, one to a decade.
 CS = tuple(10.0**k for k in range(-2, 6))
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A trained ``scorer`` with the ``setting`` C that was chosen for it.
+
+    ``objective`` is the NDCG@k it was chosen by, ``tried`` the one of every C tried.
+
+    Chapter 10.
+    """
+
+    scorer: LinearScorer
+    setting: float
+    objective: float
+    tried: dict[float, float]
 
 
 def rank_svm(
@@ -54,19 +71,16 @@ def rank_svm(
     for c in sorted(values):
         # The problem is convex: starting from the previous solution only saves time.
         weights = _minimise(pairs, weights, c, max_iterations)
-        scorer = _scorer(weights, train.features.dtype)
-        tried[c] = math.nan if validation is None else mean_ndcg(scorer, validation, k)
+        scorer = LinearScorer(len(weights), init=0.0, dtype=train.features.dtype)
+        with torch.no_grad():
+            scorer.linear.weight.copy_(torch.from_numpy(weights))
+        tried[c] = math.nan
+        if validation is not None:
+            tried[c] = evaluate(scorer, validation, k, deterministic=True).ndcg_at_k
         if best is None or tried[c] > best.objective:
             best = Fitted(scorer, c, tried[c], tried)
     assert best is not None
     return best
-
-
-def _scorer(weights: np.ndarray, dtype: torch.dtype) -> LinearScorer:
-    scorer = LinearScorer(len(weights), init=0.0, dtype=dtype)
-    with torch.no_grad():
-        scorer.linear.weight.copy_(torch.from_numpy(weights).unsqueeze(0))
-    return scorer
 
 
 class _Pairs:
@@ -80,74 +94,46 @@ class _Pairs:
         ]
         pairs = torch.cat(lists) if lists else torch.zeros(0, 2, dtype=torch.int64)
         self.better, self.worse = pairs.T.contiguous()
-        self.missing = torch.zeros(len(pairs), dtype=torch.float64)
 
-    def _margins(self, weights: np.ndarray) -> Tensor:
+    def margins(self, weights: np.ndarray) -> Tensor:
+        """By how much the better document of each pair leads ``(p,)``; linear in ``weights``."""
         scores = (self.features @ torch.from_numpy(weights).to(self.features)).double()
         return scores[self.better] - scores[self.worse]
 
-    def _pull(self, pairs: Tensor) -> np.ndarray:
-        """The transpose of `_margins`: a value for each pair to one for each feature."""
+    def pull(self, values: Tensor) -> np.ndarray:
+        """The transpose of `margins`: a value for each pair to one for each feature."""
         documents = torch.zeros(len(self.features), dtype=torch.float64)
-        documents.index_add_(0, self.better, pairs).index_add_(0, self.worse, -pairs)
+        documents.index_add_(0, self.better, values).index_add_(0, self.worse, -values)
         return (self.features.T @ documents.to(self.features)).double().numpy()
 
-    def loss(self, weights: np.ndarray) -> float:
-        """Mean squared hinge; remembers by how much each pair misses its margin."""
-        self.missing = (1.0 - self._margins(weights)).relu()
-        return float(self.missing.square().mean())
-
-    def gradient(self) -> np.ndarray:
-        """``(d,)``, at the weights of the last call of `loss`."""
-        return self._pull(self.missing * (-2.0 / len(self.missing)))
-
-    def curvature(self, direction: np.ndarray) -> np.ndarray:
-        """Hessian times a direction ``(d,)``: only pairs that miss their margin have curvature."""
-        active = torch.where(self.missing > 0, 2.0 / len(self.missing), 0.0)
-        return self._pull(active * self._margins(direction))
+    def hinge(self, weights: np.ndarray) -> Tensor:
+        """By how much each pair misses its margin of one ``(p,)``."""
+        return (1.0 - self.margins(weights)).relu()
 
 
-def _minimise(pairs: _Pairs, weights: np.ndarray, C: float, max_iterations: int) -> np.ndarray:
+def _minimise(pairs: _Pairs, start: np.ndarray, C: float, max_iterations: int) -> np.ndarray:
     """Newton's method; the loss is piecewise quadratic, so a few steps end at the minimum."""
-    if len(pairs.missing) == 0:
-        return np.zeros_like(weights)
-    digits = 1e-13 if pairs.features.dtype == torch.float64 else 1e-7
-    value = 0.5 * float(weights @ weights) + C * pairs.loss(weights)
-    for _ in range(max_iterations):
-        gradient = weights + C * pairs.gradient()
-        step = _solve_newton(pairs, gradient, C, digits)
-        promised = float(gradient @ step)
-        if promised <= digits * value:
-            return weights
-        length = 1.0
-        while length > 1e-8:
-            moved = weights - length * step
-            now = 0.5 * float(moved @ moved) + C * pairs.loss(moved)
-            if now <= value - 1e-4 * length * promised:
-                break
-            length /= 2.0
-        else:
-            # Rounding hides the rest of the way down.
-            return weights
-        weights, value = moved, now
-    raise RuntimeError(
-        f"rank_svm: C={C} is not solved after {max_iterations} Newton steps; "
-        "rescale the features (dataset.normalize) or raise max_iterations."
-    )
+    if not len(pairs.better):
+        return np.zeros_like(start)
+    factor = 2.0 * C / len(pairs.better)
 
+    def value(weights: np.ndarray) -> tuple[float, np.ndarray]:
+        missing = pairs.hinge(weights)
+        loss = 0.5 * float(weights @ weights) + 0.5 * factor * float(missing.square().sum())
+        return loss, weights - factor * pairs.pull(missing)
 
-def _solve_newton(pairs: _Pairs, gradient: np.ndarray, C: float, digits: float) -> np.ndarray:
-    """(I + C Hessian)^-1 gradient by conjugate gradients."""
-    step, rest = np.zeros_like(gradient), gradient.copy()
-    direction, norm = rest.copy(), float(rest @ rest)
-    goal = norm * max(digits, 1e-8)
-    for _ in range(2 * len(gradient)):
-        if norm <= goal:
-            break
-        bent = direction + C * pairs.curvature(direction)
-        size = norm / float(direction @ bent)
-        step += size * direction
-        rest -= size * bent
-        previous, norm = norm, float(rest @ rest)
-        direction = rest + (norm / previous) * direction
-    return step
+    def curvature(weights: np.ndarray, direction: np.ndarray) -> np.ndarray:
+        active = (pairs.hinge(weights) > 0) * pairs.margins(direction)
+        return direction + factor * pairs.pull(active)
+
+    precise = pairs.features.dtype == torch.float64
+    result = require("scipy.optimize", "experiments").minimize(
+        value, start, jac=True, hessp=curvature, method="Newton-CG",
+        options={"maxiter": max_iterations, "xtol": 1e-9 if precise else 1e-5},
+    )  # fmt: skip
+    if result.status == 1:  # 2 is the end as well: rounding hides the rest of the way down
+        raise RuntimeError(
+            f"rank_svm: C={C} is not solved after {max_iterations} Newton steps; "
+            "rescale the features (dataset.normalize) or raise max_iterations."
+        )
+    return result.x
