@@ -22,8 +22,9 @@ needs_chromium = pytest.mark.skipif(
 class Visit:
     """One window, with everything that its page complained about and asked the web for."""
 
-    def __init__(self, browser):
-        self.context = browser.new_context(viewport={"width": WIDE, "height": 900})
+    def __init__(self, browser, **settings):
+        settings = {"viewport": {"width": WIDE, "height": 900}, **settings}
+        self.context = browser.new_context(**settings)
         self.page = self.context.new_page()
         self.complaints, self.requests = [], []
         self.page.on("console", self._console)

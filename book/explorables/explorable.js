@@ -1,0 +1,65 @@
+/* What both explorables need: elements, numbers as the book writes them, a voice, and a lottery. */
+(function () {
+  "use strict";
+  const still = matchMedia("(prefers-reduced-motion: reduce)");
+
+  /** An element; properties that start with "on" are listeners, false and null leave it out. */
+  function element(tag, properties, ...children) {
+    const svg = /^(svg|g|path|circle|text|line|polygon|polyline|rect)$/.test(tag);
+    const made = svg ? document.createElementNS("http://www.w3.org/2000/svg", tag)
+      : document.createElement(tag);
+    for (const [name, value] of Object.entries(properties || {})) {
+      if (name.startsWith("on")) made.addEventListener(name.slice(2), value);
+      else if (value != null && value !== false) made.setAttribute(name, value);
+    }
+    made.append(...children);
+    return made;
+  }
+
+  /** .63 and not 0.63. */
+  const short = (x, digits = 3) => x.toFixed(digits).replace(/^(-?)0\./, "$1.").replace(/^-(\.?0*)$/, "$1");
+
+  /** A button that is not the page's submit. */
+  const button = (label, act, more) => element("button", { type: "button", onclick: act, ...more }, label);
+
+  /** Says the state to a screen reader when the reader has paused. */
+  function speaker(node) {
+    let waiting;
+    return (text) => {
+      clearTimeout(waiting);
+      waiting = setTimeout(() => { node.textContent = text; }, 400);
+    };
+  }
+
+  /** Draws lists one by one. `step(list)` is called for each, `shown()` once per picture. */
+  function lottery(draw, step, shown) {
+    let queue = 0, frame = 0;
+    function some() {
+      const now = still.matches ? queue : Math.min(queue, 2);
+      for (let k = 0; k < now; k++) step(draw());
+      queue -= now;
+      frame = queue > 0 ? requestAnimationFrame(some) : 0;
+      shown(queue);
+    }
+    return {
+      draw(count) { queue += count; if (!frame) some(); },
+      stop() { cancelAnimationFrame(frame); queue = frame = 0; },
+    };
+  }
+
+  /** Puts what `start(figure, box)` makes in the place of the figure's picture. */
+  function mount(id, start) {
+    const begin = () => {
+      const figure = document.getElementById(id);
+      if (!figure || figure.querySelector(".xp-box")) return;
+      const box = element("div", { class: "xp-box" });
+      figure.prepend(box);
+      start(box);
+      figure.classList.add("xp-live");
+    };
+    if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", begin);
+    else begin();
+  }
+
+  Object.assign(globalThis.fairpg, { element, short, button, speaker, lottery, mount });
+})();
