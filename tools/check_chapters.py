@@ -112,7 +112,7 @@ def wordless_figures(cells: Cells) -> Iterator[str]:
 def wide_code(cells: Cells) -> Iterator[str]:
     for cell in code(cells):
         longest = max(len(line) for line in cell.source.splitlines())
-        if longest > COLUMNS and not tags(cell) & {"hide-input", "hide-cell", "remove-input"}:
+        if longest > COLUMNS and not tags(cell) & FOLDED:
             yield f"cell {cell.execution_count} has a line of {longest} > {COLUMNS} columns"
 
 
