@@ -2,19 +2,28 @@
 
 A file is written beside its target under a name of its own and then renamed, so a reader never sees
 half of it, two writers never share a temporary file, and a full disk or a kill leaves the old file.
+A directory is replaced by renaming one file in it, the index, which names the others.
 """
 
 import os
+import re
 import secrets
+import shutil
 import socket
+import threading
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import IO
 
-# Temporary names say which process of which machine is writing, so that the next writer can tell a
+import numpy as np
+
+# Names of our own say which process of which machine is writing, so that the next writer can tell a
 # leftover from a file still being written, on a shared disk too.
 _MACHINE = f"{zlib.crc32(socket.gethostname().encode()):08x}"
+_OWN = re.compile(r"\.([0-9a-f]{8})-([0-9]+)-[0-9a-f]{8}\.[a-z]+$")
+_replacing = threading.Lock()
 
 
 @contextmanager
@@ -30,19 +39,65 @@ def whole_file(path: str | Path) -> Iterator[Path]:
     ...     print((Path(folder) / "a.txt").read_text(), len(list(Path(folder).iterdir())))
     all of it 1
     """
+    with _beside(Path(path)) as temporary:
+        yield temporary
+        os.replace(temporary, path)
+
+
+@contextmanager
+def whole_directory(path: str | Path, index: str) -> Iterator[Path]:
+    """A temporary directory to fill, which becomes ``path`` when the block ends without an error.
+
+    The file ``index`` names all the others, and those have names from `own_name`. So an older
+    directory at ``path`` is replaced in one step, the renaming of the index; what the old index
+    named is removed afterwards. A reader that finds a file missing reads the index again.
+    """
     target = Path(path)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with _beside(target) as temporary:
+        temporary.mkdir()
+        yield temporary
+        try:
+            temporary.rename(target)
+        except OSError:
+            if not target.is_dir():
+                raise
+            with _replacing:
+                _replace_contents(temporary, target, index)
+
+
+def own_name(stem: str, suffix: str) -> str:
+    """A file name that no other writer, and no earlier version, has."""
+    return f"{stem}.{_MACHINE}-{os.getpid()}-{secrets.token_hex(4)}{suffix}"
+
+
+def _replace_contents(temporary: Path, target: Path, index: str) -> None:
+    before = (target / index).read_text("utf-8") if (target / index).is_file() else ""
+    for file in temporary.iterdir():
+        if file.name != index:
+            os.replace(file, target / file.name)
+    os.replace(temporary / index, target / index)  # from here on the new version counts
+    after = (target / index).read_text("utf-8")
+    for file in target.iterdir():
+        replaced = _OWN.search(file.name) is not None and file.name in before
+        if (replaced or _left_over(file.name)) and file.name not in after:
+            with suppress(OSError):  # Windows keeps a file that somebody has mapped: next time
+                file.unlink()
+
+
+@contextmanager
+def _beside(target: Path) -> Iterator[Path]:
+    """A path of our own beside ``target``, gone afterwards; errors without a file get its name."""
     clear_leftovers(target)
-    temporary = target.with_name(f"{_prefix(target)}{os.getpid()}-{secrets.token_hex(4)}.part")
+    temporary = target.with_name(own_name(f".{target.name}", ".part"))
     try:
         yield temporary
-        os.replace(temporary, target)
     except OSError as error:
         if error.filename in (None, str(temporary)) and error.strerror:
             raise type(error)(error.errno, error.strerror, str(target)) from error
         raise
     finally:
-        with suppress(OSError):
-            temporary.unlink(missing_ok=True)
+        _remove(temporary)
 
 
 def write_whole(path: str | Path, content: str | bytes) -> Path:
@@ -57,27 +112,47 @@ def write_whole(path: str | Path, content: str | bytes) -> Path:
 def clear_leftovers(path: str | Path) -> None:
     """Remove what writers of ``path`` left behind when they were killed."""
     target = Path(path)
-    prefix = _prefix(target)
     with suppress(OSError):
         for trace in target.parent.iterdir():
-            name = trace.name
-            if name.startswith(prefix) and name.endswith(".part") and not _writing(name, prefix):
-                trace.unlink(missing_ok=True)
+            own = trace.name.startswith(f".{target.name}.") and trace.name.endswith(".part")
+            if own and _left_over(trace.name):
+                _remove(trace)
 
 
-def _prefix(target: Path) -> str:
-    return f".{target.name}.{_MACHINE}-"
+def _remove(path: Path) -> None:
+    with suppress(OSError):
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
 
 
-def _writing(name: str, prefix: str) -> bool:
-    """Whether the process that made this temporary file is still there."""
-    number = name.removeprefix(prefix).split("-")[0]
-    if not number.isdigit():
-        return True
-    try:
-        os.kill(int(number), 0)
-    except ProcessLookupError:
+def _left_over(name: str) -> bool:
+    """Whether this is a name of ours whose writer, on this machine, is no more."""
+    found = _OWN.search(name)
+    if found is None or found[1] != _MACHINE:
         return False
-    except OSError:  # another user's process: there
+    try:
+        os.kill(int(found[2]), 0)
+    except ProcessLookupError:
         return True
-    return True
+    except OSError:  # another user's process: there
+        return False
+    return False
+
+
+def npy_header(stream: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype]:
+    """Shape, column order and type of an array in .npy format, before anything is allocated.
+
+    Raises:
+        ValueError: it is no .npy array, or not one of plain numbers (objects need pickle).
+    """
+    try:
+        if np.lib.format.read_magic(stream) != (1, 0):
+            raise ValueError("an unusual version")
+        shape, by_column, dtype = np.lib.format.read_array_header_1_0(stream)
+    except Exception as error:  # a header is Python text to NumPy, so damage has many names
+        raise ValueError("no .npy array of a plain type, or its header is damaged") from error
+    if dtype.kind not in "fiub" or dtype.itemsize > 8 or any(size < 0 for size in shape):
+        raise ValueError(f"an array of type {dtype} and shape {shape}, not of plain numbers")
+    return shape, by_column, dtype

@@ -221,7 +221,7 @@ def _check_dataset(dataset: RankingDataset, config: TrainConfig) -> None:
         row = start + int(torch.nonzero(bad)[0])
         query = int(torch.searchsorted(dataset.offsets, row, right=True)) - 1
         raise ValueError(
-            f"fit: features of query {int(dataset.query_ids[query])} (document {row}) hold "
+            f"fit: features of query {dataset.query_ids.tolist()[query]} (document {row}) hold "
             f"{dataset.features[row][~torch.isfinite(dataset.features[row])][0].item()}; "
             "features must be finite."
         )

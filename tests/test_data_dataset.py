@@ -3,12 +3,16 @@
 import pickle
 
 import numpy as np
+import pandas
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
-from fairpg_lite.data import RankingDataset
+from fairpg_lite.data import RankingDataset, statistics
+from fairpg_lite.data.dataset import FIELDS
 
 
 def make(lengths, d=3, groups=True, seed=0, dtype=torch.float64):
@@ -136,6 +140,16 @@ def test_from_queries_round_trip():
         RankingDataset.from_queries([tuple(ds[0]), tuple(ds[1])[:2]])
 
 
+def test_from_queries_refuses_rows_that_belong_to_another_query():
+    """2 + 3 rows of features and 3 + 2 grades have the same sum, and used to be joined."""
+    queries = [(torch.ones(2, 1), torch.zeros(3)), (torch.ones(3, 1), torch.zeros(2))]
+    with pytest.raises(ValueError, match=r"query 0 has features \(2, 1\), relevance \(3,\)"):
+        RankingDataset.from_queries(queries)
+    good = (torch.ones(2, 1), torch.zeros(2), torch.zeros(2))
+    with pytest.raises(ValueError, match=r"query 1 .* groups \(1,\)"):
+        RankingDataset.from_queries([good, (*good[:2], torch.zeros(1))])
+
+
 def test_minmax_works_within_each_query():
     ds = make([5, 1, 3], d=4)
     scaled = ds.normalize("minmax")
@@ -184,29 +198,29 @@ def test_normalize_says_what_it_wants():
         ds.normalize("standard", fitted_on=make([3], d=2))
 
 
-def test_summary_figures_and_table():
+def test_summary_is_a_table_of_figures():
     ds = RankingDataset(
         torch.tensor([[1.0, 0.0], [0.0, 0.0], [2.0, 0.0], [3.0, 0.0]]),
         torch.tensor([0.0, 1.0, 1.0, 4.0]),
         [0, 1, 4],
         groups=torch.tensor([0, 0, 1, 1]),
     )
-    s = ds.summary()
-    assert (s.queries, s.documents, s.features, s.active_features) == (2, 4, 2, 1)
-    assert s.lengths == (1, 2.0, 3)
-    assert s.density == 3 / 8
-    assert s.grades == {0: 0.25, 1: 0.5, 4: 0.25}
-    assert s.groups == {0: (0.5, 0.5), 1: (0.5, 2.5)}
-    text = repr(s)
-    for part in ("documents per query  1 to 3, mean 2.0", "4: 25.0 %", "group 1", "37.5 %"):
-        assert part in text
-    assert s._repr_html_().count("<tr>") == len(text.splitlines())
+    assert ds.summary().splitlines() == [
+        "queries              2",
+        "documents            4",
+        "documents per query  1 to 3, mean 2.0",
+        "features             2 (1 ever non-zero)",
+        "non-zero values      37.5 %",
+        "relevance            0: 25.0 %, 1: 50.0 %, 4: 25.0 %",
+        "group 0              50.0 % of documents, mean relevance 0.5",
+        "group 1              50.0 % of documents, mean relevance 2.5",
+        "features in memory   0.0 MB",
+    ]
 
 
 def test_summary_of_real_valued_relevance_shows_its_range():
     ds = RankingDataset(torch.ones(2, 1), torch.tensor([0.5, 2.0]), [0, 2])
-    assert ds.summary().grades is None
-    assert "0.5 to 2, mean 1.25" in repr(ds.summary())
+    assert "0.5 to 2, mean 1.25" in ds.summary()
 
 
 def test_a_view_is_pickled_without_the_rest():
@@ -224,3 +238,90 @@ def test_to_and_replace():
     assert ds.replace(groups=None).features.data_ptr() == ds.features.data_ptr()
     with pytest.raises(TypeError, match="colour"):
         ds.replace(colour=1)
+
+
+class OneDevice(TorchDispatchMode):
+    """Fails on any operation whose tensors lie on two devices, copies between them apart."""
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        tensors = [x for x in tree_leaves((args, kwargs)) if isinstance(x, torch.Tensor)]
+        devices = {x.device.type for x in tensors}
+        moving = func in (torch.ops.aten._to_copy.default, torch.ops.aten.copy_.default)
+        assert len(devices) <= 1 or moving, f"{func} mixes {devices}"
+        return func(*args, **(kwargs or {}))
+
+
+def test_a_dataset_on_another_device_stays_there_whole():
+    """The meta device stands for a GPU: it has no values, so a call that needs them fails too."""
+    moved = make([3, 1, 2, 2]).to(torch.float32, device="meta")
+    names = ("features", "relevance", "offsets", "groups", "query_ids", "document_ids")
+    assert {getattr(moved, name).device.type for name in names} == {"meta"}
+    with OneDevice():
+        for size in (1, 2, 3):
+            for reuse in (True, False):
+                for batch in moved.batches(size, shuffle=True, reuse=reuse, dtype=torch.float64):
+                    assert {x.device.type for x in batch[:4]} == {"meta"}
+                    assert batch.queries.device.type == "cpu"
+        assert moved[1].features.shape == (1, 3)
+        statistics.minmax_per_query(moved.features, moved._bounds)
+        statistics.rescale(moved.features, *statistics.scale_of(moved.features))
+    with pytest.raises(AssertionError, match="mixes"), OneDevice():  # the check can fail
+        moved.relevance + torch.ones(8)
+
+
+def test_texts_as_ids_and_names():
+    ds = make([2, 1]).replace(query_ids=["q b", "a"], documents=["x", "", "z"])
+    assert ds.query_ids.tolist() == ["q b", "a"]
+    part = ds.subset([1, 0])
+    assert (part.query_ids.tolist(), part.documents) == (["a", "q b"], ["z", "x", ""])
+    assert ds[1:].documents == ["z"]
+    again = pickle.loads(pickle.dumps(ds))
+    assert (again.query_ids.tolist(), again.documents) == (["q b", "a"], ["x", "", "z"])
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"query_ids": ["a", None]}, "query_ids must be texts of one line"),
+        ({"query_ids": ["a", "b\nc"]}, "query_ids must be texts of one line"),
+        ({"query_ids": [0.5, 1.0]}, "query_ids must be whole numbers"),
+        ({"document_ids": ["a", "b", "c"]}, "names go into documents="),
+        ({"documents": ["a", "b"]}, "one documents value per document"),
+        ({"documents": [1, 2, 3]}, "documents must be texts"),
+        ({"groups": ["f", "m", "f"]}, "from_pandas makes them"),
+        ({"groups": [0.0, 0.5, 1.0]}, "groups must be whole numbers"),
+        ({"features": pandas.DataFrame({"x": [1.0]})}, "from_pandas"),
+    ],
+)
+def test_texts_in_the_wrong_place_are_told_where_to_go(change, message):
+    good = {"features": torch.ones(3, 2), "relevance": torch.ones(3), "offsets": [0, 2, 3]}
+    with pytest.raises((TypeError, ValueError), match=message):
+        RankingDataset(**{**good, **change})
+
+
+def test_the_fingerprint_is_of_the_data_and_nothing_else(tmp_path):
+    ds = make([2, 3])
+    same = ds.replace(info={"name": "other"}, features=ds.features.T.contiguous().T)
+    assert (
+        ds.fingerprint()
+        == same.fingerprint()
+        == make([5, 2, 3])[1:].replace(**{name: getattr(ds, name) for name in FIELDS}).fingerprint()
+    )
+    ds.save(tmp_path / "a")
+    assert RankingDataset.load(tmp_path / "a").fingerprint() == ds.fingerprint()
+    other = ds.features.clone()
+    other[-1, -1] += 1e-12
+    changes = [
+        {"features": other},
+        {"relevance": ds.relevance + 1},
+        {"groups": None},
+        {"groups": 1 - ds.groups},
+        {"offsets": [0, 3, 5]},
+        {"query_ids": [1, 2]},
+        {"query_ids": ["1", "2"]},
+        {"document_ids": None},
+        {"documents": list("abcde")},
+        {"documents": ["ab", "", "c", "d", "e"]},
+    ]
+    found = {ds.replace(**change).fingerprint() for change in changes}
+    assert len(found | {ds.fingerprint(), ds.to(torch.float32).fingerprint()}) == len(changes) + 2

@@ -44,7 +44,7 @@ def convert_mslr(source: Path, target: Path, part: str) -> Path:
         features=np.ascontiguousarray(whole.features.numpy().T),
         relevance=whole.relevance.numpy().astype(np.uint8),
         offsets=whole.offsets.numpy(),
-        query_ids=whole.query_ids.numpy(),
+        query_ids=np.array(whole.query_ids.tolist()),
     )
     out = target / f"mslr_web10k_fold1_{part}.npz.xz"
     out.write_bytes(lzma.compress(buffer.getvalue(), preset=9 | lzma.PRESET_EXTREME))

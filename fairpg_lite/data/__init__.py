@@ -10,7 +10,6 @@ from fairpg_lite.data.german import german_credit
 from fairpg_lite.data.letor import load_letor, save_letor
 from fairpg_lite.data.letor_lines import LetorError
 from fairpg_lite.data.mslr import mslr_sample
-from fairpg_lite.data.summary import Summary
 from fairpg_lite.data.synthetic_set import synthetic
 from fairpg_lite.data.yahoo_set import YahooSets, yahoo
 from fairpg_lite.data.yahoo_stand_in import yahoo_like
@@ -21,7 +20,6 @@ __all__ = [
     "LetorError",
     "Query",
     "RankingDataset",
-    "Summary",
     "YahooSets",
     "german_credit",
     "load_letor",

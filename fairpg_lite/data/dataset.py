@@ -1,16 +1,21 @@
 """RankingDataset: queries with their documents, kept as a few long arrays."""
 
+import copy
+import hashlib
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Self, overload
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from fairpg_lite.data import statistics
 from fairpg_lite.data.batches import Batches
-from fairpg_lite.data.normalize import minmax_per_query, standardise
-from fairpg_lite.data.storage import load_dataset, save_dataset
-from fairpg_lite.data.summary import Summary, summarise
+from fairpg_lite.data.storage import load_arrays, save_arrays
+
+FIELDS = ("features", "relevance", "offsets", "groups", "query_ids", "document_ids", "documents")
 
 
 class Query(NamedTuple):
@@ -27,9 +32,16 @@ class Query(NamedTuple):
 class RankingDataset:
     """Queries of any length, their documents concatenated.
 
-    features (N, d), relevance (N,), groups (N,) or None, query_ids (Q,), document_ids (N,) or
-    None; query i owns the rows `offsets[i]:offsets[i + 1]`, so `offsets` has shape (Q + 1,).
-    Nothing is copied where a view will do, and the arrays may be memory-mapped files.
+    features (N, d), relevance (N,), groups (N,) or None; query i owns the rows
+    `offsets[i]:offsets[i + 1]`, so `offsets` has shape (Q + 1,). Nothing is copied where a view
+    will do, and the features may be a memory-mapped file.
+
+    Args:
+        query_ids: one per query, whole numbers (kept as a tensor) or texts (kept as a NumPy
+            array); 0, 1, … if not given.
+        document_ids: a whole number per document, the row of a table, say.
+        documents: a name per document; "" for one that has none.
+        info: whatever is worth keeping, in plain values.
 
     Chapters 2 and 6.
 
@@ -49,27 +61,37 @@ class RankingDataset:
         offsets: Tensor | Sequence[int],
         *,
         groups: Tensor | None = None,
-        query_ids: Tensor | Sequence[int] | None = None,
+        query_ids: Tensor | Sequence[int] | Sequence[str] | np.ndarray | None = None,
         document_ids: Tensor | None = None,
+        documents: Sequence[str] | None = None,
         info: Mapping[str, Any] | None = None,
     ):
+        if hasattr(features, "columns"):
+            raise TypeError(
+                f"RankingDataset: features is a {type(features).__name__}; call "
+                "RankingDataset.from_pandas(frame, query=..., relevance=...)."
+            )
         self.features = torch.as_tensor(features)
         if self.features.ndim != 2 or not self.features.is_floating_point():
             raise ValueError(
                 f"RankingDataset: features has shape {tuple(self.features.shape)} and type "
                 f"{self.features.dtype}; give a floating-point (N, d) tensor."
             )
-        self.relevance = torch.as_tensor(relevance).to(self.features.dtype)
-        self.offsets = torch.as_tensor(offsets, dtype=torch.int64)
-        self.groups = None if groups is None else torch.as_tensor(groups, dtype=torch.int64)
+        kind: dict[str, Any] = {"device": self.features.device}
+        self.relevance = torch.as_tensor(relevance).to(dtype=self.features.dtype, **kind)
+        self.offsets = torch.as_tensor(offsets, dtype=torch.int64, **kind)
+        self.groups = None if groups is None else _whole("groups", groups).to(**kind)
         self.document_ids = (
-            None if document_ids is None else torch.as_tensor(document_ids, dtype=torch.int64)
+            None if document_ids is None else _whole("document_ids", document_ids).to(**kind)
         )
-        self.query_ids = (
-            torch.arange(len(self.offsets) - 1)
-            if query_ids is None
-            else torch.as_tensor(query_ids, dtype=torch.int64)
-        )
+        self.documents = None if documents is None else list(documents)
+        self.query_ids: Tensor | np.ndarray
+        if query_ids is None:
+            self.query_ids = torch.arange(len(self.offsets) - 1, **kind)
+        elif not isinstance(query_ids, Tensor) and np.asarray(query_ids).dtype.kind in "UO":
+            self.query_ids = np.array(list(query_ids), dtype=object)
+        else:
+            self.query_ids = _whole("query_ids", query_ids).to(**kind)
         self.info: dict[str, Any] = dict(info or {})
         self._check()
         # Plain integers: indexing a tensor for every query would cost more than the query's view.
@@ -77,11 +99,14 @@ class RankingDataset:
 
     def _check(self) -> None:
         n = len(self.features)
-        for name in ("relevance", "groups", "document_ids"):
+        for name in ("relevance", "groups", "document_ids", "documents"):
             values = getattr(self, name)
-            if values is not None and values.shape != (n,):
+            if values is None:
+                continue
+            shape = (len(values),) if isinstance(values, list) else tuple(values.shape)
+            if shape != (n,):
                 raise ValueError(
-                    f"RankingDataset: {name} has shape {tuple(values.shape)}, features has "
+                    f"RankingDataset: {name} has shape {shape}, features has "
                     f"{tuple(self.features.shape)}; give one {name} value per document."
                 )
         steps = self.offsets.diff()
@@ -93,11 +118,15 @@ class RankingDataset:
                 f"with at least one document; they end at {int(self.offsets[-1])}, the smallest "
                 f"step is {int(steps.min()) if len(steps) else 'absent'}."
             )
-        if self.query_ids.shape != steps.shape:
+        if tuple(self.query_ids.shape) != tuple(steps.shape):
             raise ValueError(
                 f"RankingDataset: query_ids has shape {tuple(self.query_ids.shape)}; "
                 f"offsets define {len(steps)} queries."
             )
+        for name, texts in (("query_ids", self.query_ids), ("documents", self.documents)):
+            named = () if texts is None or isinstance(texts, Tensor) else texts
+            if not all(isinstance(text, str) and "\n" not in text for text in named):
+                raise TypeError(f"RankingDataset: {name} must be texts of one line each.")
         if n and not (self.relevance.min() >= 0 and torch.isfinite(self.relevance).all()):
             raise ValueError("RankingDataset: relevance must be finite and not negative.")
         if n and self.groups is not None and self.groups.min() < 0:
@@ -110,23 +139,22 @@ class RankingDataset:
         >>> RankingDataset.from_queries([(torch.ones(2, 4), torch.tensor([1.0, 0.0]))])
         RankingDataset(1 queries, 2 documents, 4 features, no groups)
         """
-        parts = list(queries)
+        parts = [[torch.as_tensor(v) for v in query if v is not None] for query in queries]
         if not parts:
             raise ValueError("RankingDataset.from_queries: no query was given.")
-        columns = [[part[k] for part in parts if len(part) > k] for k in range(3)]
-        features, relevance, groups = (
-            [torch.as_tensor(value) for value in column if value is not None] for column in columns
-        )
-        if len(groups) not in (0, len(parts)):
+        if len({len(part) for part in parts}) > 1:
             raise ValueError("RankingDataset.from_queries: some queries have groups, some do not.")
-        offsets = torch.tensor([0] + [len(value) for value in relevance]).cumsum(0)
-        return cls(
-            torch.cat(features),
-            torch.cat(relevance),
-            offsets,
-            groups=torch.cat(groups) if groups else None,
-            **rest,
-        )
+        for i, part in enumerate(parts):
+            if len({len(values) for values in part}) > 1:
+                names = zip(("features", "relevance", "groups"), part, strict=False)
+                sizes = ", ".join(f"{name} {tuple(values.shape)}" for name, values in names)
+                raise ValueError(
+                    f"RankingDataset.from_queries: query {i} has {sizes}; give one row of each "
+                    "per document."
+                )
+        features, relevance, *groups = (torch.cat(column) for column in zip(*parts, strict=True))
+        offsets = torch.tensor([0, *(len(part[0]) for part in parts)]).cumsum(0)
+        return cls(features, relevance, offsets, groups=groups[0] if groups else None, **rest)
 
     @property
     def n_documents(self) -> int:
@@ -174,7 +202,7 @@ class RankingDataset:
 
     def replace(self, **changes: Any) -> "RankingDataset":
         """A new dataset that shares every array but those in `changes` (other groups, say)."""
-        names = ("features", "relevance", "offsets", "groups", "query_ids", "document_ids", "info")
+        names = (*FIELDS, "info")
         unknown = set(changes) - set(names)
         if unknown:
             raise TypeError(f"RankingDataset.replace: {sorted(unknown)} is not one of {names}.")
@@ -183,21 +211,22 @@ class RankingDataset:
     def to(
         self, dtype: torch.dtype | None = None, device: torch.device | str | None = None
     ) -> "RankingDataset":
-        """The dataset with features and relevance in `dtype`, everything on `device`."""
-        groups, documents = self.groups, self.document_ids
-        return self.replace(
-            features=self.features.to(device=device, dtype=dtype or self.features.dtype),
-            relevance=self.relevance.to(device=device, dtype=dtype or self.relevance.dtype),
-            groups=None if groups is None else groups.to(device=device),
-            document_ids=None if documents is None else documents.to(device=device),
-        )
+        """The dataset with features and relevance in `dtype`, every array on `device`."""
+        moved = copy.copy(self)
+        for name in FIELDS:
+            values = getattr(self, name)
+            if isinstance(values, Tensor):
+                kind = dtype if values.is_floating_point() else None
+                setattr(moved, name, values.to(device=device, dtype=kind or values.dtype))
+        moved.info = dict(self.info)
+        return moved
 
     def subset(self, queries: Sequence[int] | Tensor) -> "RankingDataset":
         """The named queries, in that order; a query may be named twice (a bootstrap sample).
 
         Consecutive queries give views; any other choice copies the chosen documents.
         """
-        chosen = torch.as_tensor(queries)
+        chosen = torch.as_tensor(queries).cpu()
         if chosen.dtype == torch.bool:
             if chosen.shape != (len(self),):
                 raise ValueError(
@@ -209,29 +238,21 @@ class RankingDataset:
         if len(chosen) and not (-len(self) <= chosen.min() and chosen.max() < len(self)):
             raise IndexError(f"RankingDataset.subset: a query outside 0 … {len(self) - 1}.")
         chosen = torch.where(chosen < 0, chosen + len(self), chosen)
-        lengths = self.lengths[chosen]
+        bounds = torch.tensor(self._bounds)
+        lengths = bounds.diff()[chosen]
         offsets = torch.cat([lengths.new_zeros(1), lengths.cumsum(0)])
-        rows = self._rows(chosen, lengths, offsets)
-
-        def take(values: Tensor | None) -> Tensor | None:
-            return None if values is None else values[rows]
-
+        rows: slice | Tensor = slice(0, 0)
+        if len(chosen) and bool((chosen.diff() == 1).all()):
+            rows = slice(int(bounds[chosen[0]]), int(bounds[chosen[-1] + 1]))
+        elif len(chosen):
+            shift = (bounds[chosen] - offsets[:-1]).repeat_interleave(lengths)
+            rows = torch.arange(int(offsets[-1])) + shift
+        per_document = ("features", "relevance", "groups", "document_ids", "documents")
         return self.replace(
-            features=take(self.features),
-            relevance=take(self.relevance),
             offsets=offsets,
-            groups=take(self.groups),
-            query_ids=self.query_ids[chosen],
-            document_ids=take(self.document_ids),
+            query_ids=_pick(self.query_ids, chosen),
+            **{name: _pick(getattr(self, name), rows) for name in per_document},
         )
-
-    def _rows(self, chosen: Tensor, lengths: Tensor, offsets: Tensor) -> slice | Tensor:
-        if len(chosen) == 0:
-            return slice(0, 0)
-        if bool((chosen.diff() == 1).all()):
-            return slice(self._bounds[int(chosen[0])], self._bounds[int(chosen[-1]) + 1])
-        within = torch.arange(int(offsets[-1])) - offsets[:-1].repeat_interleave(lengths)
-        return self.offsets[chosen].repeat_interleave(lengths) + within
 
     def split(
         self, fractions: Sequence[float], seed: int = 0, shuffle: bool = True
@@ -278,7 +299,8 @@ class RankingDataset:
         >>> [tuple(batch.mask.shape) for batch in ds.batches(size=2)]
         [(2, 2)]
         """
-        return Batches(self, size, shuffle, generator, bucket=bucket, dtype=dtype, reuse=reuse)
+        arrays = (self.features, self.relevance, self.groups, self._bounds)
+        return Batches(*arrays, size, shuffle, generator, bucket=bucket, dtype=dtype, reuse=reuse)
 
     def normalize(
         self, method: str = "minmax", fitted_on: "RankingDataset | None" = None
@@ -291,21 +313,37 @@ class RankingDataset:
         accident: `test.normalize("standard", fitted_on=train)`.
         """
         if method == "minmax" and fitted_on is None:
-            return self.replace(features=minmax_per_query(self.features, self._bounds))
-        if method == "standard" and fitted_on is not None:
-            return self.replace(features=standardise(self.features, fitted_on.features))
-        raise ValueError(
-            f"RankingDataset.normalize: method={method!r} with fitted_on={fitted_on!r}; use "
-            'normalize("minmax") or normalize("standard", fitted_on=train).'
-        )
+            scaled = statistics.minmax_per_query(self.features, self._bounds)
+        elif method == "standard" and fitted_on is not None:
+            scaled = statistics.rescale(self.features, *statistics.scale_of(fitted_on.features))
+        else:
+            raise ValueError(
+                f"RankingDataset.normalize: method={method!r} with fitted_on={fitted_on!r}; use "
+                'normalize("minmax") or normalize("standard", fitted_on=train).'
+            )
+        return self.replace(features=scaled)
 
-    def summary(self) -> Summary:
-        """The dataset's figures; prints as a small table."""
-        return summarise(self)
+    def summary(self) -> str:
+        """The dataset's figures as a small table: `print(dataset.summary())`."""
+        return statistics.describe(self.features, self.relevance, self.groups, self.lengths)
+
+    def fingerprint(self) -> str:
+        """A SHA-256 of everything but `info`: equal for equal data, wherever it lies."""
+        digest = hashlib.sha256()
+        for name in FIELDS:
+            values = getattr(self, name)
+            if isinstance(values, Tensor):
+                digest.update(f"{name} {values.dtype} {tuple(values.shape)};".encode())
+                for block in statistics.row_blocks(values):
+                    flat = block.detach().cpu().contiguous().flatten()
+                    digest.update(flat.view(torch.uint8).numpy().data)
+            elif values is not None:
+                digest.update(f"{name} {json.dumps(list(values))};".encode())
+        return digest.hexdigest()
 
     def save(self, path: str | Path, overwrite: bool = False) -> None:
         """Write a directory of .npy files and a meta.json, all or nothing, without pickle."""
-        save_dataset(self, path, overwrite=overwrite)
+        save_arrays({name: getattr(self, name) for name in FIELDS}, self.info, path, overwrite)
 
     @classmethod
     def load(
@@ -316,7 +354,7 @@ class RankingDataset:
         Checksums are verified for everything that is read into memory; `verify=True` also reads
         memory-mapped features once to check them.
         """
-        return cls(**load_dataset(path, mmap=mmap, verify=verify))
+        return cls(**load_arrays(path, mmap=mmap, verify=verify))
 
     def __getstate__(self) -> dict[str, Any]:
         # torch pickles the whole storage behind a view: ten queries would carry the full dataset.
@@ -326,3 +364,28 @@ class RankingDataset:
             return value
 
         return {name: own(value) for name, value in self.__dict__.items()}
+
+
+def _whole(name: str, values: Any) -> Tensor:
+    """`values` as an int64 tensor, or an error that says where texts go."""
+    try:
+        numbers = torch.as_tensor(values)
+    except (TypeError, ValueError) as error:
+        way_out = {
+            "groups": "labels 0, 1, …; RankingDataset.from_pandas makes them of a column of texts",
+            "document_ids": "whole numbers; names go into documents=",
+            "query_ids": "whole numbers or texts",
+        }[name]
+        raise TypeError(f"RankingDataset: {name} must be {way_out}.") from error
+    if numbers.is_floating_point() and not bool((numbers == numbers.round()).all()):
+        raise ValueError(f"RankingDataset: {name} must be whole numbers.")
+    return numbers.to(torch.int64)
+
+
+def _pick(values: Any, rows: slice | Tensor) -> Any:
+    """The rows of a tensor, an array or a list; None of None."""
+    if values is None or isinstance(rows, slice):
+        return None if values is None else values[rows]
+    if isinstance(values, Tensor):
+        return values[rows.to(values.device)]
+    return values[rows.numpy()] if isinstance(values, np.ndarray) else [values[i] for i in rows]

@@ -284,7 +284,7 @@ def save_letor(dataset: RankingDataset, path: str | os.PathLike[str]) -> None:
 
     Chapter 10.
     """
-    if len(dataset.query_ids.unique()) < len(dataset):
+    if len(set(dataset.query_ids.tolist())) < len(dataset):
         raise ValueError("save_letor: two queries share an id and would be read back as one.")
     target = Path(path)
     openers: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
