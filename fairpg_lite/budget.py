@@ -14,9 +14,8 @@ from torch import nn
 from fairpg_lite._progress import progress_bar
 from fairpg_lite.config import TrainConfig
 from fairpg_lite.data import RankingDataset
-from fairpg_lite.evaluate import objective_on
 from fairpg_lite.history import History
-from fairpg_lite.train import fit
+from fairpg_lite.train import fit, objective_on
 
 # Doublings of lambda in a row that may leave the disparity where it is before we call it stuck.
 _PATIENCE = 4

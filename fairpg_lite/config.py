@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import torch
 
+from fairpg_lite import _check
 from fairpg_lite.objective import Objective
 
 
@@ -38,7 +39,10 @@ class TrainConfig(Objective):
     dtype: torch.dtype | None = None
     """Number format of training; None keeps the scorer's."""
     device: str = "cpu"
-    """Where to train."""
+    """Where to train: a name, or a `torch.device`, of which the name is kept."""
+    compiled: str | bool = "auto"
+    """Whether Numba trains instead of autograd, to the same numbers: "auto" where it can and where
+    that pays, True (an error where it cannot), or False."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -46,5 +50,12 @@ class TrainConfig(Objective):
         self._positive("lr", "lr_decay")
         self._not_negative("entropy_decay", "weight_decay")
         self._choice("optimizer", ("adam", "sgd"))
+        self._choice("compiled", ("auto", True, False))
+        if not (_check.is_whole(self.seed) and -(2**61) <= self.seed < 2**61):
+            self._refuse("seed", "give a whole number below 2**61")
         if self.patience is not None:
             self._whole("patience")
+        try:
+            object.__setattr__(self, "device", str(torch.device(self.device)))
+        except (RuntimeError, TypeError):
+            self._refuse("device", "give the name of a device that PyTorch knows, such as 'cpu'")

@@ -16,7 +16,6 @@ from fairpg_lite.batch import Batch
 from fairpg_lite.data import RankingDataset
 from fairpg_lite.disparity import Merit, group_disparity, individual_disparity, merit_of
 from fairpg_lite.exposure import TOLERANCE, position_bias, ranking_exposure
-from fairpg_lite.objective import Objective, batch_disparity, batch_utility
 from fairpg_lite.policy import PlackettLuce
 
 Scorer = Callable[[Tensor], Tensor]
@@ -259,24 +258,3 @@ def _average_rank(rank: Tensor, batch: Batch) -> Tensor:
     weight = torch.where(batch.mask, batch.relevance, 0.0)
     total = weight.sum(-1)
     return (weight * rank).sum(-1) / total.where(total > 0, float("nan"))
-
-
-def objective_on(
-    scorer: nn.Module, dataset: RankingDataset, config: Objective
-) -> tuple[float, float]:
-    """Mean utility and disparity of the training objective on ``dataset``, exact where possible.
-
-    A utility that is not linear in exposure is averaged over 100 rankings drawn with a fixed seed.
-    """
-    first = next(scorer.parameters())
-    dtype, generator = first.dtype, torch.Generator(first.device).manual_seed(0)
-    utility, disparity = 0.0, 0.0
-    with torch.no_grad():
-        for batch in dataset.batches(64, dtype=dtype, reuse=True):
-            policy = PlackettLuce(scorer(batch.features), batch.mask)
-            exposure = policy.exposure(config.position_bias, tolerance=1e-6)
-            disparity += float(batch_disparity(exposure, batch, batch.mask, config).sum())
-            rankings = None if config.linear else policy.sample((100,), generator)
-            values = batch_utility(policy, exposure, rankings, batch, config)
-            utility += float(values.sum())
-    return utility / len(dataset), disparity / len(dataset)

@@ -2,25 +2,30 @@
 
 import copy
 import math
-import statistics
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from fairpg_lite import _check
+from fairpg_lite import _check, _processes
 from fairpg_lite._progress import progress_bar
 from fairpg_lite.batch import Batch
-from fairpg_lite.checkpoint import load_checkpoint, save_checkpoint
+from fairpg_lite.checkpoint import belongs_to, load_checkpoint, save_checkpoint
 from fairpg_lite.config import TrainConfig
 from fairpg_lite.data import RankingDataset
-from fairpg_lite.evaluate import objective_on
 from fairpg_lite.history import History
-from fairpg_lite.objective import GROUP_DISPARITIES, NdcgWeights, batch_terms
-from fairpg_lite.one_query import OneQuery
-from fairpg_lite.optimizers import make_optimizer
+from fairpg_lite.objective import (
+    GROUP_DISPARITIES,
+    NdcgWeights,
+    batch_disparity,
+    batch_terms,
+    batch_utility,
+)
+from fairpg_lite.policy import PlackettLuce
 
 
 def fit(
@@ -35,39 +40,68 @@ def fit(
 ) -> History:
     """Train ``scorer`` in place to maximise mean U - lam * D over the queries of ``dataset``.
 
-    ``scorer`` is any module from features ``(…, n, d)`` to scores ``(…, n)``. With ``valid`` the
-    objective is evaluated after each epoch, ``config.patience`` may end the training, and the best
-    epoch's weights are kept. With ``checkpoint`` the state is written every ``checkpoint_every``
-    epochs, and an existing file is continued, to the same result bit by bit. Ctrl-C ends the
-    training with what it has, and ``history.stopped`` says so.
+    Under ``torchrun``, with ``torch.distributed`` initialised, every process calls `fit` on its own
+    shard of the queries, and an update goes along the mean over the batches of all of them.
 
     Chapter 7, eq-07-chain; Algorithm 1 of the paper.
+
+    Args:
+        scorer: Any module from features ``(…, n, d)`` to scores ``(…, n)``.
+        dataset: The training queries.
+        config: What to maximise, and how.
+        valid: Queries on which the objective is evaluated after each epoch. The weights of the best
+            epoch are kept (``history.kept``), and ``config.patience`` may end the training.
+        progress: Whether to show a bar on stderr.
+        checkpoint: A file that keeps the state; one that is there is continued, to the same result
+            bit by bit. It belongs to its data, settings and scorer, of which only ``config.epochs``
+            may grow.
+        checkpoint_every: Epochs between two writings of it.
+
+    Returns:
+        What happened, epoch by epoch. Ctrl-C ends the training with what it has, and
+        ``history.stopped`` says so.
     """
     run = _Run(scorer, dataset, config or TrainConfig(), valid)
-    path = None if checkpoint is None else Path(checkpoint)
-    if path is not None and path.exists():
-        run.restore(load_checkpoint(path, run.history.config, scorer))
-    with progress_bar("training", run.config.epochs, "epoch", progress) as bar:
+    if checkpoint is not None:
+        run.keep_at(Path(checkpoint))
+    with (
+        _processes.threads_for(run.config.batch_size * dataset.features.numel() / len(dataset)),
+        progress_bar("training", run.config.epochs, "epoch", progress) as bar,
+    ):
         bar.update(len(run.history))
         try:
             while not run.finished():
                 run.epoch()
                 _show(bar, run.history)
-                if path is not None and (
-                    run.finished() or len(run.history) % checkpoint_every == 0
-                ):
-                    save_checkpoint(path, run.state())
+                if run.finished() or len(run.history) % checkpoint_every == 0:
+                    run.save()
         except KeyboardInterrupt:
             run.history.stopped = "interrupted"
     run.keep_best()
     return run.history
 
 
-def _show(bar: Any, history: History) -> None:
-    if hasattr(bar, "set_postfix"):
-        figures = {"U": history.utility[-1], "D": history.disparity[-1]}
-        bar.set_postfix({name: f"{value:.4f}" for name, value in figures.items()}, refresh=False)
-    bar.update(1)
+def objective_on(
+    scorer: nn.Module, dataset: RankingDataset, config: TrainConfig
+) -> tuple[float, float]:
+    """Mean utility and disparity of the training objective on ``dataset``, exact where possible.
+
+    A utility that is not linear in exposure is averaged over 100 rankings drawn with a fixed seed.
+    The scorer is in eval mode meanwhile.
+    """
+    device, dtype = _place(scorer)
+    generator = torch.Generator(device).manual_seed(0)
+    sums = torch.zeros(3, dtype=torch.float64, device=device)
+    with torch.no_grad(), _evaluating(scorer):
+        for batch in dataset.to(device=device).batches(64, dtype=dtype, reuse=True):
+            policy = PlackettLuce(scorer(batch.features), batch.mask)
+            exposure = policy.exposure(config.position_bias, tolerance=1e-6)
+            disparity = batch_disparity(exposure, batch, batch.mask, config)
+            rankings = None if config.linear else policy.sample((100,), generator)
+            utility = batch_utility(policy, exposure, rankings, batch, config)
+            sums += torch.stack([utility.sum(), disparity.sum(), batch.mask[:, 0].sum()])
+    utility_sum, disparity_sum, count = _processes.total(sums).tolist()
+    return utility_sum / count, disparity_sum / count
 
 
 class _Run:
@@ -80,26 +114,42 @@ class _Run:
         config: TrainConfig,
         valid: RankingDataset | None,
     ):
-        self.config, self.valid = config, valid
+        self.config = config
         self.scorer = scorer.to(device=config.device, dtype=config.dtype)
-        self.dtype = next(scorer.parameters()).dtype
-        self.dataset = dataset if config.device == "cpu" else dataset.to(device=config.device)
+        self.dtype = _place(scorer)[1]
+        self.dataset = dataset.to(device=config.device)
+        self.valid = None if valid is None else valid.to(device=config.device)
         _check_dataset(self.dataset, config)
         self.parameters = [p for p in scorer.parameters() if p.requires_grad]
-        self.optimizer = make_optimizer(self.parameters, config)
+        self.optimizer = _optimizer(self.parameters, config)
+        self.model = _processes.together(scorer)
         # Two streams, so that changing the number of samples leaves the order of queries alone.
         self.order = torch.Generator().manual_seed(2 * config.seed)
-        self.draws = torch.Generator(config.device).manual_seed(2 * config.seed + 1)
-        self.weights = None
-        if config.utility == "ndcg":
-            self.weights = NdcgWeights(
-                self.dataset.relevance, self.dataset.offsets, config, self.dtype
-            )
-        self.one = None
-        if self.weights is not None and OneQuery.covers(config):
-            self.one = OneQuery(self.dataset, config, self.weights)
+        self.draws = torch.Generator(config.device)
+        self.draws.manual_seed(2 * config.seed + 1 + (_processes.rank() << 40))
+        self.weights: NdcgWeights | None = None
+        if config.linear:  # for DCG, too: it refuses grades whose gain is too large a number
+            data = self.dataset
+            weights = NdcgWeights(data.relevance, data.offsets, config, self.dtype)
+            self.weights = weights if config.utility == "ndcg" else None
         self.history = History(config=config.to_dict())
         self.best: tuple[float, int, dict[str, Tensor]] | None = None
+        self.path: Path | None = None
+
+    def keep_at(self, path: Path) -> None:
+        """Continue what the file holds, if there is one, and save to it from now on."""
+        if _processes.world() > 1:  # each has its own queries and draws
+            path = path.with_name(f"{path.name}.{_processes.rank()}")
+        self.path = path
+        self.run_of = belongs_to(self.scorer, self.dataset, self.valid, self.config)
+        if path.exists():
+            self.restore(load_checkpoint(path, self.run_of, self.config.epochs))
+        epochs = _processes.total(torch.tensor([len(self.history)]))
+        if int(epochs) != _processes.world() * len(self.history):
+            raise ValueError(
+                f"fit: {path} ends after {len(self.history)} epochs, and the checkpoints of the "
+                "other processes after others; delete them to start afresh."
+            )
 
     def finished(self) -> bool:
         if len(self.history) >= self.config.epochs:
@@ -115,62 +165,55 @@ class _Run:
         for group in self.optimizer.param_groups:
             group["lr"] = self.config.lr * decay
         gamma = self.config.entropy * self.config.entropy_decay ** len(self.history)
-        means = self.by_batches(gamma) if self.one is None else self.by_queries(self.one, gamma)
+        means = self.updates(gamma)
+        if not all(bool(torch.isfinite(p).all()) for p in self.parameters):
+            raise FloatingPointError(
+                f"fit: a weight is no longer finite after epoch {len(self.history) + 1}; "
+                "try a smaller learning rate."
+            )
         names = ("utility", "disparity", "entropy", "gradient_norm")
         row = dict(zip(names, means, strict=True))
         self.history.append({**row, "seconds": time.perf_counter() - start})
         if self.valid is not None:
             self.validate(self.valid)
 
-    def by_batches(self, gamma: float) -> list[float]:
+    def updates(self, gamma: float) -> list[float]:
         """An epoch of updates; returns means of utility, disparity, entropy, gradient norm."""
         batches = self.dataset.batches(
             self.config.batch_size, True, self.order, dtype=self.dtype, reuse=True
         )
         with _check.trusted():
-            rows = [self.update(batch, gamma) for batch in batches]
-        columns = [torch.cat([x.reshape(-1) for x in column]) for column in zip(*rows, strict=True)]
-        return [float(column.double().mean()) for column in columns]
+            rows = [self.update(batch, share, gamma) for batch, share in _processes.shares(batches)]
+        terms = torch.cat([terms for terms, _ in rows], -1).double()
+        count = torch.full_like(terms[:1, 0], terms.shape[-1])
+        *sums, queries = _processes.total(torch.cat([terms.sum(-1), count])).tolist()
+        norms = torch.stack([norm for _, norm in rows]).double()
+        return [*(value / queries for value in sums), float(norms.mean())]
 
-    def by_queries(self, one: OneQuery, gamma: float) -> list[float]:
-        """The same, one query per update."""
-        order = torch.randperm(len(self.dataset), generator=self.order).tolist()
-        features = self.dataset.features.unsqueeze(0)
-        rows = []
-        for query, noise in zip(order, one.noise(order, self.draws), strict=True):
-            for parameter in self.parameters:
-                parameter.grad = None
-            x = features[:, one.bounds[query] : one.bounds[query + 1]]
-            scores = self.scorer(x.to(self.dtype))
-            step = one.step(query, scores.detach().numpy()[0].astype("float64"), noise, gamma)
-            scores.backward(torch.from_numpy(-step.gradient[None]).to(scores.dtype))
-            norm = math.sqrt(sum(_square(p.grad) for p in self.parameters if p.grad is not None))
-            if not math.isfinite(norm + step.utility + step.disparity):
-                raise FloatingPointError(_blame([query], len(self.history) + 1))
-            self.optimizer.quick_step()
-            rows.append((step.utility, step.disparity, step.entropy, norm))
-        return [statistics.fmean(column) for column in zip(*rows, strict=True)]
-
-    def update(self, batch: Batch, gamma: float) -> tuple[Tensor, ...]:
+    def update(self, batch: Batch, share: float, gamma: float) -> tuple[Tensor, Tensor]:
         """One step of Algorithm 1: draw, estimate the gradient, move.
 
-        Returns utility, disparity and entropy of each query ``(B,)``, and the gradient's norm.
+        Returns utility, disparity and entropy of each query ``(3, B)``, and the gradient's norm.
         """
         for parameter in self.parameters:
             parameter.grad = None
-        scores = self.scorer(batch.features)
+        scores = self.model(batch.features)
         terms = batch_terms(scores, batch, self.config, self.draws, self.weights)
         objective = terms.total(self.config.lam, gamma)
         # The gradient of minus the mean over the batch.
-        objective.backward(torch.full_like(objective, -1.0 / len(objective)))
+        objective.backward(torch.full_like(objective, -share))
         norm = _gradient_norm(self.parameters)
         if not math.isfinite(float(norm + objective.detach().sum())):
             bad = ~torch.isfinite(objective) | ~torch.isfinite(scores).all(-1)
             rows = batch.queries[bad] if bool(bad.any()) else batch.queries
-            raise FloatingPointError(_blame(rows.tolist(), len(self.history) + 1))
-        self.optimizer.quick_step()
-        shown = (terms.utility, terms.disparity, terms.entropy, norm)
-        return tuple(part.detach() for part in shown)
+            raise FloatingPointError(
+                f"fit: the objective or its gradient is not finite in epoch "
+                f"{len(self.history) + 1}, at query {rows.tolist()[:5]} of the dataset; try a "
+                "smaller learning rate or scale the features."
+            )
+        self.optimizer.step()
+        seen = torch.stack(terms).detach()
+        return (seen if share > 0 else seen[:, :0]), norm
 
     def validate(self, valid: RankingDataset) -> None:
         utility, disparity = objective_on(self.scorer, valid, self.config)
@@ -181,28 +224,75 @@ class _Run:
             self.best = (value, len(self.history), weights)
 
     def keep_best(self) -> None:
+        self.history.kept = len(self.history)
         if self.best is not None:
+            self.history.kept = self.best[1]
             self.scorer.load_state_dict(self.best[2])
 
-    def state(self) -> dict[str, Any]:
-        return {
-            "config": self.history.config,
-            "history": self.history.to_dict(),
-            "scorer": self.scorer.state_dict(),
-            "optimizer": self.optimizer.state_dict(),
-            "order": self.order.get_state(),
-            "draws": self.draws.get_state(),
-            "best": self.best,
-        }
+    def save(self) -> None:
+        if self.path is not None:
+            state = {
+                "history": self.history.to_dict(),
+                "scorer": self.scorer.state_dict(),
+                "optimizer": self.optimizer.state_dict(),
+                "order": self.order.get_state(),
+                "draws": self.draws.get_state(),
+                "best": self.best,
+            }
+            save_checkpoint(self.path, self.run_of, state)
 
     def restore(self, state: dict[str, Any]) -> None:
-        self.scorer.load_state_dict(state["scorer"])
-        self.optimizer.load_state_dict(state["optimizer"])
-        self.order.set_state(state["order"])
-        self.draws.set_state(state["draws"])
-        self.best = state["best"]
-        self.history = History(**{**state["history"], "config": self.history.config})
+        try:
+            self.scorer.load_state_dict(state["scorer"])
+            self.optimizer.load_state_dict(state["optimizer"])
+            self.order.set_state(state["order"])
+            self.draws.set_state(state["draws"])
+            self.best = state["best"]
+            self.history = History(**{**state["history"], "config": self.history.config})
+        except (KeyError, TypeError, ValueError, AttributeError, RuntimeError) as error:
+            raise ValueError(
+                f"fit: {self.path} is a damaged checkpoint ({type(error).__name__}: {error}); "
+                "delete it to start afresh."
+            ) from error
         self.history.stopped = ""
+
+
+def _show(bar: Any, history: History) -> None:
+    if hasattr(bar, "set_postfix"):
+        shown = {"U": history.utility[-1], "D": history.disparity[-1]}
+        bar.set_postfix({name: f"{value:.4f}" for name, value in shown.items()}, refresh=False)
+    bar.update(1)
+
+
+@contextmanager
+def _evaluating(scorer: nn.Module) -> Iterator[None]:
+    """All of the scorer in eval mode (Dropout draws nothing); then each module as it was."""
+    before = [(module, module.training) for module in scorer.modules()]
+    scorer.eval()
+    try:
+        yield
+    finally:
+        for module, training in before:
+            module.training = training
+
+
+def _place(scorer: nn.Module) -> tuple[torch.device, torch.dtype]:
+    parameter = next(scorer.parameters())
+    return parameter.device, parameter.dtype
+
+
+def _optimizer(parameters: list[nn.Parameter], config: TrainConfig) -> torch.optim.Optimizer:
+    if config.optimizer == "sgd":
+        return torch.optim.SGD(parameters, config.lr, weight_decay=config.weight_decay)
+    try:
+        return torch.optim.Adam(parameters, config.lr, weight_decay=config.weight_decay, fused=True)
+    except RuntimeError:  # an older PyTorch, or a device without the one-kernel Adam
+        return torch.optim.Adam(parameters, config.lr, weight_decay=config.weight_decay)
+
+
+def _gradient_norm(parameters: list[nn.Parameter]) -> Tensor:
+    norms = [p.grad.norm() for p in parameters if p.grad is not None]
+    return norms[0] if len(norms) == 1 else torch.stack(norms).norm()
 
 
 def _check_dataset(dataset: RankingDataset, config: TrainConfig) -> None:
@@ -225,21 +315,3 @@ def _check_dataset(dataset: RankingDataset, config: TrainConfig) -> None:
             f"{dataset.features[row][~torch.isfinite(dataset.features[row])][0].item()}; "
             "features must be finite."
         )
-
-
-def _gradient_norm(parameters: list[nn.Parameter]) -> Tensor:
-    norms = [p.grad.norm() for p in parameters if p.grad is not None]
-    return norms[0] if len(norms) == 1 else torch.stack(norms).norm()
-
-
-def _square(gradient: Tensor) -> float:
-    flat = gradient.numpy().ravel()
-    return float(flat @ flat)
-
-
-def _blame(queries: list[int], epoch: int) -> str:
-    """Name the queries whose scores or objective stopped being finite."""
-    return (
-        f"fit: the objective or its gradient is not finite in epoch {epoch}, at query "
-        f"{queries[:5]} of the dataset; try a smaller learning rate or scale the features."
-    )

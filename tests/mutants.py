@@ -12,13 +12,6 @@ MUTANTS = [
         "test_disparity.py::test_group_by_hand",
     ),
     (
-        "the indicator forgotten, one query at a time",
-        "one_query.py",
-        "active = pairs & (excess > 0)",
-        "active = pairs",
-        "test_one_query.py::test_individual_slope_is_the_gradient",
-    ),
-    (
         "the hinge's slope counts one side only",
         "disparity.py",
         "ahead.sum(-1) - ahead.sum(-2)",

@@ -26,7 +26,7 @@ RINGS = {
     1: "policy exposure exact nodes likelihood metrics disparity scorers objective evaluate batch "
     "_check _extras _files _version race race_exposure discount",
     2: "data config train history checkpoint budget models preparation estimator compiled* "
-    "_progress one_query optimizers",
+    "_progress _processes",
     3: "baselines sweep* cli figures _cells _cell_files _compute _workers _dask _provenance "
     "__main__",
 }

@@ -1,6 +1,7 @@
 """fit: Algorithm 1 to the letter, reproducible, resumable, and clear about what is wrong."""
 
 import dataclasses
+import json
 import math
 
 import pytest
@@ -19,7 +20,6 @@ from fairpg_lite import (
     fit_to_budget,
     synthetic,
 )
-from fairpg_lite.one_query import OneQuery
 
 
 def linear(d=2, seed=0, **kwargs):
@@ -82,15 +82,14 @@ def individual_term(paid, rel, groups):
     return total
 
 
-@pytest.mark.parametrize("path", ["one query", "batches"])
 @pytest.mark.parametrize(
     ("disparity", "term"), [("group", group_term), ("individual", individual_term)]
 )
-def test_fit_is_algorithm_one(monkeypatch, disparity, term, path):
+def test_fit_is_algorithm_one(monkeypatch, disparity, term):
     """The same rankings through ``fit`` and through twenty literal lines: the same weights."""
     data = synthetic(n_queries=6, n_docs=5, seed=3).to(dtype=torch.float64)
     drawn, seen = [], []
-    sample, batches, step = PlackettLuce.sample, fl.train.batch_terms, OneQuery.step
+    sample, batches = PlackettLuce.sample, fl.train.batch_terms
 
     def remember(policy, shape, generator=None):
         drawn.append(sample(policy, shape, generator)[:, 0])
@@ -100,16 +99,8 @@ def test_fit_is_algorithm_one(monkeypatch, disparity, term, path):
         seen.append(int(batch.queries))
         return batches(scores, batch, *rest)
 
-    def note_one(self, query, scores, noise, gamma):
-        seen.append(query)
-        drawn.append(torch.from_numpy((noise - scores).argsort(1)))
-        return step(self, query, scores, noise, gamma)
-
     monkeypatch.setattr(PlackettLuce, "sample", remember)
     monkeypatch.setattr(fl.train, "batch_terms", note)
-    monkeypatch.setattr(OneQuery, "step", note_one)
-    if path == "batches":
-        monkeypatch.setattr(OneQuery, "covers", lambda config: False)
     scorer = linear(seed=1, init=0.5)
     start = theta(scorer)
     config = quick(
@@ -188,71 +179,7 @@ def test_threads_agree_to_rounding(method):
     assert_close(*runs, rtol=0, atol=1e-9)
 
 
-# --- Stopping and going on ---------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("method", ["sample", "exact"])
-def test_resuming_gives_the_same_bits(tmp_path, method):
-    data, valid = synthetic(n_queries=20, seed=0), synthetic(n_queries=10, seed=1)
-    config = quick(method=method, epochs=6, batch_size=4)
-    whole = linear()
-    history = fit(whole, data, config, valid, progress=False)
-    path = tmp_path / "run.ckpt"
-    part = linear()
-    fit(part, data, dataclasses.replace(config, epochs=3), valid, progress=False, checkpoint=path)
-    resumed = linear(seed=9)
-    again = fit(resumed, data, config, valid, progress=False, checkpoint=path)
-    assert torch.equal(theta(whole), theta(resumed))
-    assert again.utility == history.utility
-    assert again.valid_disparity == history.valid_disparity
-    assert len(again) == 6
-
-
-def test_ctrl_c_returns_what_there_is_and_can_be_resumed(tmp_path):
-    data = synthetic(n_queries=10, seed=0)
-    calls = {"left": 35}
-
-    def interrupting(exposure, merit, groups, mask):
-        calls["left"] -= 1
-        if calls["left"] == 0:
-            raise KeyboardInterrupt
-        return fl.group_disparity(exposure, merit, groups, mask)
-
-    config = quick(epochs=6, disparity=interrupting)
-    scorer = linear()
-    path = tmp_path / "run.ckpt"
-    history = fit(scorer, data, config, progress=False, checkpoint=path)
-    assert history.stopped == "interrupted"
-    assert len(history) == 3
-    resumed = linear(seed=5)
-    assert fit(resumed, data, config, progress=False, checkpoint=path).stopped == "epochs"
-    undisturbed = linear()
-    fit(undisturbed, data, config, progress=False)
-    assert torch.equal(theta(resumed), theta(undisturbed))
-
-
-def test_checkpoints_hold_no_code(tmp_path):
-    path = tmp_path / "run.ckpt"
-    fit(linear(), synthetic(n_queries=5), quick(epochs=1), progress=False, checkpoint=path)
-    assert torch.load(path, weights_only=True)["format"] == 1
-    assert [p.name for p in tmp_path.iterdir()] == ["run.ckpt"]
-
-
-def test_foreign_and_damaged_checkpoints_are_refused(tmp_path):
-    data = synthetic(n_queries=5)
-    path = tmp_path / "run.ckpt"
-    fit(linear(), data, quick(epochs=1), progress=False, checkpoint=path)
-    with pytest.raises(ValueError, match="other settings \\(lam\\)"):
-        fit(linear(), data, quick(epochs=1, lam=1.0), progress=False, checkpoint=path)
-    scorer = MLPScorer(2, dtype=torch.float64)
-    with pytest.raises(ValueError, match="another scorer than MLPScorer"):
-        fit(scorer, data, quick(epochs=1), progress=False, checkpoint=path)
-    path.write_bytes(path.read_bytes()[:100])
-    with pytest.raises(ValueError, match="not a readable checkpoint"):
-        fit(linear(), data, quick(epochs=1), progress=False, checkpoint=path)
-    torch.save({"format": 99}, path)
-    with pytest.raises(ValueError, match="not a checkpoint of this version"):
-        fit(linear(), data, quick(epochs=1), progress=False, checkpoint=path)
+# --- Stopping -----------------------------------------------------------------------------------
 
 
 def test_patience_ends_the_run_and_keeps_the_best_weights():
@@ -264,6 +191,84 @@ def test_patience_ends_the_run_and_keeps_the_best_weights():
     assert len(history) < 200
     best = max(history.valid_utility)
     assert evaluate(scorer, valid, samples=1).ndcg == pytest.approx(best, abs=1e-6)
+
+
+def test_the_history_tells_of_the_epoch_that_is_kept():
+    """Here the best epoch is not the last: repr, summary and ``kept`` speak of the best."""
+    data, valid = synthetic(n_queries=20, seed=0), synthetic(n_queries=20, seed=1)
+    config = quick(lam=0.0, epochs=200, lr_decay=1.0, patience=2, lr=0.5)
+    history = fit(linear(), data, config, valid, progress=False)
+    best = max(history.valid_utility)
+    assert history.kept == 1 + history.valid_utility.index(best) < len(history)
+    assert history.at(history.kept)["valid_utility"] == best
+    assert f"of which {history.kept} is kept" in repr(history)
+    assert f"valid utility {best:.5f}" in repr(history)
+    summary = history.summary()
+    assert (summary["kept"], summary["epochs"]) == (history.kept, len(history))
+    assert summary["valid_utility"]["kept"] == best
+    assert summary["valid_utility"]["last"] == history.valid_utility[-1]
+    alone = fit(linear(), data, quick(), progress=False)
+    assert alone.kept == len(alone) == 3
+
+
+class Dropped(torch.nn.Module):
+    """A scorer that draws at random while it trains, with a part that never does."""
+
+    def __init__(self):
+        super().__init__()
+        self.drop, self.linear = torch.nn.Dropout(0.5), torch.nn.Linear(2, 1, bias=False)
+        self.frozen = torch.nn.Dropout(0.5).eval()
+
+    def forward(self, features):
+        return self.frozen(self.linear(self.drop(features))).squeeze(-1)
+
+
+def test_validation_is_in_eval_mode_and_puts_back_the_mode():
+    torch.manual_seed(0)
+    data, scorer, modes = synthetic(n_queries=10), Dropped(), []
+    scorer.drop.register_forward_hook(lambda module, *_: modes.append(module.training))
+    history = fit(scorer, data, quick(lr=1e-12, epochs=3), data, progress=False)
+    # The weights hardly move, so the policy's numbers do not, unless something is dropped.
+    assert history.valid_utility[0] == pytest.approx(history.valid_utility[-1], abs=1e-6)
+    assert set(modes) == {True, False}
+    assert (scorer.training, scorer.drop.training, scorer.frozen.training) == (True, True, False)
+
+
+def test_validation_queries_go_where_the_scorer_is(monkeypatch):
+    """Shown without a GPU: training and validation data are both asked to go to the device."""
+    data, valid, moved = synthetic(n_queries=5), synthetic(n_queries=4, seed=1), []
+    to = RankingDataset.to
+
+    def note(self, dtype=None, device=None):
+        moved.append((len(self), str(device)))
+        return to(self, dtype=dtype, device=device)
+
+    monkeypatch.setattr(RankingDataset, "to", note)
+    fit(linear(), data, quick(epochs=1), valid, progress=False)
+    assert {(5, "cpu"), (4, "cpu")} <= set(moved)
+
+
+# --- Threads -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("features", "expected"), [(2, 1), (300, 2)])
+def test_a_small_update_wakes_no_second_thread(monkeypatch, features, expected):
+    monkeypatch.setattr(fl._processes, "SHARED", 1000)
+    data, seen = synthetic(n_queries=4, n_docs=5), []
+    data = data.replace(features=torch.ones(20, features, dtype=torch.float64))
+
+    def watching(exposure, merit, groups, mask):
+        seen.append(torch.get_num_threads())
+        return exposure.sum(-1)
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        fit(linear(features), data, quick(disparity=watching, epochs=1), progress=False)
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)
+    assert set(seen) == {expected}
 
 
 # --- Learning ----------------------------------------------------------------------------------
@@ -440,6 +445,47 @@ def test_ctrl_c_ends_the_search_for_a_budget(budget_config):
 def test_settings_are_refused_by_name(changes, message):
     with pytest.raises(ValueError, match=message):
         TrainConfig(**changes)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"epochs": 3.0}, "epochs is 3.0"),
+        ({"batch_size": True}, "batch_size is True"),
+        ({"seed": 10**23}, "seed is 10+; give a whole number"),
+        ({"seed": 0.5}, "seed is 0.5"),
+        ({"lr": math.inf}, "lr is inf"),
+        ({"device": "abacus"}, "device is 'abacus'"),
+        ({"compiled": "always"}, "compiled is 'always'"),
+    ],
+)
+def test_settings_of_the_training_are_refused_by_name(changes, message):
+    with pytest.raises(ValueError, match=message):
+        TrainConfig(**changes)
+
+
+def test_a_device_is_kept_by_its_name():
+    config = TrainConfig(device=torch.device("cpu"))
+    assert json.loads(json.dumps(config.to_dict()))["device"] == "cpu"
+    assert config == TrainConfig()
+
+
+def test_weights_that_overflow_are_an_error():
+    """In the last update, too, after which nothing is computed with them."""
+    scorer = LinearScorer(2, dtype=torch.float32, generator=torch.Generator().manual_seed(0))
+    data = synthetic(n_queries=50)
+    config = quick(lr=1e38, epochs=1, batch_size=50, method="exact", optimizer="sgd")
+    with pytest.raises(FloatingPointError, match="a weight is no longer finite after epoch 1"):
+        fit(scorer, data.replace(features=1e3 * data.features), config, progress=False)
+
+
+@pytest.mark.parametrize("utility", ["ndcg", "dcg"])
+def test_a_grade_whose_gain_overflows_is_named(utility):
+    data = synthetic(n_queries=4, n_docs=5)
+    data = data.replace(relevance=data.relevance * 0 + 200.0)
+    scorer = LinearScorer(2, dtype=torch.float32)
+    with pytest.raises(ValueError, match=r"relevance 200\.0 is inf in torch\.float32"):
+        fit(scorer, data, quick(utility=utility), progress=False)
 
 
 def test_one_sample_is_fine_without_a_baseline():

@@ -10,10 +10,9 @@ from checker.examine import Finding, Wrong, answer_of, shown_by
 from fairpg_lite.config import TrainConfig
 from fairpg_lite.data import RankingDataset, synthetic
 from fairpg_lite.disparity import group_disparity, individual_disparity
-from fairpg_lite.evaluate import objective_on
 from fairpg_lite.exposure import position_bias
 from fairpg_lite.scorers import LinearScorer
-from fairpg_lite.train import fit
+from fairpg_lite.train import fit, objective_on
 
 NAMES = ("exposure", "merit", "groups", "mask")
 Query = tuple[Tensor, Tensor, Tensor, Tensor | None]

@@ -1,0 +1,222 @@
+"""A checkpoint continues its own run, bit by bit, and no other."""
+
+import dataclasses
+import errno
+import functools
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+import fairpg_lite as fl
+from fairpg_lite import LinearScorer, MLPScorer, TrainConfig, fit, synthetic
+from fairpg_lite._files import _prefix
+
+
+def linear(seed=0):
+    return LinearScorer(2, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
+
+
+def theta(scorer):
+    return scorer.linear.weight.detach().flatten().clone()
+
+
+def quick(**changes):
+    settings = {"lr": 0.1, "lr_decay": 0.5, "epochs": 3, "batch_size": 1, "lam": 5.0}
+    return TrainConfig(**{**settings, **changes})
+
+
+@pytest.mark.parametrize("method", ["sample", "exact"])
+def test_resuming_gives_the_same_bits(tmp_path, method):
+    data, valid = synthetic(n_queries=20, seed=0), synthetic(n_queries=10, seed=1)
+    config = quick(method=method, epochs=6, batch_size=4)
+    whole = linear()
+    history = fit(whole, data, config, valid, progress=False)
+    path = tmp_path / "run.ckpt"
+    part = linear()
+    fit(part, data, dataclasses.replace(config, epochs=3), valid, progress=False, checkpoint=path)
+    resumed = linear(seed=9)
+    again = fit(resumed, data, config, valid, progress=False, checkpoint=path)
+    assert torch.equal(theta(whole), theta(resumed))
+    assert again.utility == history.utility
+    assert again.valid_disparity == history.valid_disparity
+    assert len(again) == 6
+
+
+def test_ctrl_c_returns_what_there_is_and_can_be_resumed(tmp_path):
+    data = synthetic(n_queries=10, seed=0)
+    calls = {"left": 35}
+
+    def interrupting(exposure, merit, groups, mask):
+        calls["left"] -= 1
+        if calls["left"] == 0:
+            raise KeyboardInterrupt
+        return fl.group_disparity(exposure, merit, groups, mask)
+
+    config = quick(epochs=6, disparity=interrupting)
+    scorer = linear()
+    path = tmp_path / "run.ckpt"
+    history = fit(scorer, data, config, progress=False, checkpoint=path)
+    assert history.stopped == "interrupted"
+    assert len(history) == 3
+    resumed = linear(seed=5)
+    assert fit(resumed, data, config, progress=False, checkpoint=path).stopped == "epochs"
+    undisturbed = linear()
+    fit(undisturbed, data, config, progress=False)
+    assert torch.equal(theta(resumed), theta(undisturbed))
+
+
+def test_checkpoints_hold_no_code(tmp_path):
+    path = tmp_path / "run.ckpt"
+    fit(linear(), synthetic(n_queries=5), quick(epochs=1), progress=False, checkpoint=path)
+    assert torch.load(path, weights_only=True)["format"] == 2
+    assert [p.name for p in tmp_path.iterdir()] == ["run.ckpt"]
+
+
+def test_foreign_and_damaged_checkpoints_are_refused(tmp_path):
+    data = synthetic(n_queries=5)
+    path = tmp_path / "run.ckpt"
+    fit(linear(), data, quick(epochs=1), progress=False, checkpoint=path)
+    with pytest.raises(ValueError, match="other settings \\(lam\\)"):
+        fit(linear(), data, quick(epochs=1, lam=1.0), progress=False, checkpoint=path)
+    scorer = MLPScorer(2, dtype=torch.float64)
+    with pytest.raises(ValueError, match="other scorer"):
+        fit(scorer, data, quick(epochs=1), progress=False, checkpoint=path)
+    path.write_bytes(path.read_bytes()[:100])
+    with pytest.raises(ValueError, match="not a readable checkpoint"):
+        fit(linear(), data, quick(epochs=1), progress=False, checkpoint=path)
+    torch.save({"format": 99}, path)
+    with pytest.raises(ValueError, match="not a checkpoint of this version"):
+        fit(linear(), data, quick(epochs=1), progress=False, checkpoint=path)
+
+
+@pytest.fixture
+def path(tmp_path):
+    """The checkpoint of a run of two epochs."""
+    fit(
+        linear(), synthetic(n_queries=5), quick(epochs=2), progress=False, checkpoint=tmp_path / "c"
+    )
+    return tmp_path / "c"
+
+
+def refused(path, message, data=None, config=None, valid=None, scorer=None):
+    before, scorer = path.read_bytes(), scorer or linear(seed=4)
+    start = [p.detach().clone() for p in scorer.parameters()]
+    data = synthetic(n_queries=5) if data is None else data
+    with pytest.raises(ValueError, match=message):
+        fit(scorer, data, config or quick(epochs=2), valid, progress=False, checkpoint=path)
+    assert path.read_bytes() == before
+    assert all(map(torch.equal, start, scorer.parameters()))
+
+
+def test_other_data_is_refused(path):
+    data = synthetic(n_queries=5)
+    refused(path, "other training data", synthetic(n_queries=5, seed=1))
+    refused(path, "other training data", data.replace(groups=1 - data.groups))
+    refused(path, "other training data", data.replace(relevance=data.relevance.flip(0)))
+    refused(path, "other validation data", valid=data)
+
+
+def test_fewer_epochs_than_done_are_refused_and_more_continue(path):
+    refused(path, "trained for 2 epochs, more than the 1 asked for", config=quick(epochs=1))
+    data = synthetic(n_queries=5)
+    more, whole = linear(seed=4), linear()
+    assert len(fit(more, data, quick(epochs=4), progress=False, checkpoint=path)) == 4
+    fit(whole, data, quick(epochs=4), progress=False)
+    assert torch.equal(theta(more), theta(whole))
+
+
+def scaled(factor):
+    return lambda exposure, merit, groups, mask: factor * exposure.sum(-1)
+
+
+def offset(exposure, merit, groups, mask, by=0.0):
+    return exposure.sum(-1) + by
+
+
+def countdown(exposure, merit, groups, mask):
+    """Calls itself: whoever walks through what a function refers to must not walk in circles."""
+
+    def inner(n):
+        return exposure.sum(-1) if n == 0 else inner(n - 1)
+
+    return inner(3)
+
+
+class Weighed:
+    def __call__(self, exposure, merit, groups, mask):
+        return exposure.sum(-1)
+
+
+PAIRS = {
+    "code": (lambda e, m, g, k: e.sum(-1), lambda e, m, g, k: e.mean(-1)),
+    "constant": (lambda e, m, g, k: 2.0 * e.sum(-1), lambda e, m, g, k: 3.0 * e.sum(-1)),
+    "closure": (scaled(1.0), scaled(2.0)),
+    "partial": (functools.partial(offset, by=1.0), functools.partial(offset, by=2.0)),
+    "inner": (countdown, lambda e, m, g, k: (lambda x: x.sum(-1))(e)),
+    "object": (Weighed(), offset),
+}
+
+
+@pytest.mark.parametrize("pair", PAIRS)
+def test_two_functions_are_two_disparities(tmp_path, pair):
+    """Also two lambdas, which have one name; and one function is itself, called again."""
+    one, two = PAIRS[pair]
+    data, path = synthetic(n_queries=5), tmp_path / "c"
+    fit(linear(), data, quick(epochs=1, disparity=one), progress=False, checkpoint=path)
+    refused(path, r"settings \(disparity\)", config=quick(epochs=1, disparity=two))
+    fit(linear(), data, quick(epochs=1, disparity=one), progress=False, checkpoint=path)
+
+
+def test_a_position_bias_is_compared_by_its_numbers(tmp_path):
+    data, path = synthetic(n_queries=5, n_docs=4), tmp_path / "c"
+    bias = torch.tensor([1.0, 0.5, 0.25, 0.0], dtype=torch.float64)
+    config = quick(epochs=1, position_bias=bias)
+    fit(linear(), data, config, progress=False, checkpoint=path)
+    refused(path, r"settings \(position_bias\)", data, quick(epochs=1, position_bias=bias**2))
+    again = dataclasses.replace(config, position_bias=bias.clone())
+    fit(linear(), data, again, progress=False, checkpoint=path)
+
+
+@pytest.mark.parametrize("key", ["run", "history", "scorer", "optimizer", "order", "draws", "best"])
+def test_a_checkpoint_without_a_part_is_refused(path, key):
+    state = torch.load(path, weights_only=True)
+    torch.save({k: v for k, v in state.items() if k != key}, path)
+    refused(path, f"damaged checkpoint: no {key!r}")
+
+
+@pytest.mark.parametrize("key", ["scorer", "optimizer", "order", "draws"])
+def test_a_checkpoint_with_a_wrong_part_is_refused(path, key):
+    torch.save({**torch.load(path, weights_only=True), key: {"odd": torch.ones(3)}}, path)
+    with pytest.raises(ValueError, match="damaged checkpoint"):
+        fit(linear(), synthetic(n_queries=5), quick(epochs=2), progress=False, checkpoint=path)
+
+
+def test_a_full_disk_is_said_with_the_name_of_the_file(tmp_path, monkeypatch):
+    def full(path, content):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    with pytest.raises(OSError, match=r"No space left on device: '.*run\.ckpt'"):
+        fit(
+            linear(),
+            synthetic(n_queries=5),
+            quick(epochs=1),
+            progress=False,
+            checkpoint=tmp_path / "run.ckpt",
+        )
+
+
+def test_leftovers_of_a_killed_run_are_cleared_by_the_next(tmp_path):
+    """A temporary file with the number of a process that is gone."""
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    (tmp_path / f"{_prefix(tmp_path / 'c')}{gone.pid}-0a0b.part").write_bytes(b"half")
+    assert len(os.listdir(tmp_path)) == 1
+    fit(
+        linear(), synthetic(n_queries=5), quick(epochs=1), progress=False, checkpoint=tmp_path / "c"
+    )
+    assert os.listdir(tmp_path) == ["c"]
