@@ -26,18 +26,10 @@ def belongs_to(
     shapes = {name: [str(v.dtype), *v.shape] for name, v in scorer.state_dict().items()}
     return {
         "settings": {**functions, "epochs": None, "compiled": None},
-        "training data": fingerprint(dataset),
-        "validation data": None if valid is None else fingerprint(valid),
+        "training data": dataset.fingerprint(),
+        "validation data": None if valid is None else valid.fingerprint(),
         "scorer": _digest([repr(scorer), shapes]),
     }
-
-
-def fingerprint(dataset: RankingDataset) -> str:
-    """A hash of everything that training sees of a dataset."""
-    digest = hashlib.sha256()
-    for values in (dataset.features, dataset.relevance, dataset.offsets, dataset.groups):
-        digest.update(b"none" if values is None else values.cpu().contiguous().numpy().data)
-    return digest.hexdigest()
 
 
 def save_checkpoint(path: Path, run: dict[str, Any], state: dict[str, Any]) -> None:

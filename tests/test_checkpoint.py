@@ -13,7 +13,7 @@ import torch
 
 import fairpg_lite as fl
 from fairpg_lite import LinearScorer, MLPScorer, TrainConfig, fit, synthetic
-from fairpg_lite._files import _prefix
+from fairpg_lite._files import own_name
 
 
 def linear(seed=0):
@@ -214,7 +214,8 @@ def test_leftovers_of_a_killed_run_are_cleared_by_the_next(tmp_path):
     """A temporary file with the number of a process that is gone."""
     gone = subprocess.Popen([sys.executable, "-c", ""])
     gone.wait()
-    (tmp_path / f"{_prefix(tmp_path / 'c')}{gone.pid}-0a0b.part").write_bytes(b"half")
+    name = own_name(".c", ".part").replace(f"-{os.getpid()}-", f"-{gone.pid}-")
+    (tmp_path / name).write_bytes(b"half")
     assert len(os.listdir(tmp_path)) == 1
     fit(
         linear(), synthetic(n_queries=5), quick(epochs=1), progress=False, checkpoint=tmp_path / "c"
