@@ -4,6 +4,7 @@ Policies, exact exposure, disparities and their gradients, after Singh & Joachim
 for Fairness in Ranking" (NeurIPS 2019). The book derives every function; start at chapter 1.
 """
 
+from fairpg_lite._tradeoff import tradeoff
 from fairpg_lite._version import __version__
 from fairpg_lite.budget import BudgetResult, fit_to_budget
 from fairpg_lite.config import TrainConfig
@@ -90,6 +91,7 @@ __all__ = [
     "save_model",
     "sweep",
     "synthetic",
+    "tradeoff",
     "yahoo",
     "yahoo_like",
 ]

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from types import FunctionType
 from typing import Any, Protocol
 
 import numpy as np
@@ -145,10 +146,15 @@ value that is not defined.
         return [plain(f"{where}[{i}]", entry) for i, entry in enumerate(value)]
     if isinstance(value, dict) and all(isinstance(key, str) for key in value):
         return {key: plain(f"{where}[{key!r}]", entry) for key, entry in value.items()}
+    if hasattr(value, "fingerprint"):  # a dataset: known by its content
+        return {"class": type(value).__name__, "fingerprint": value.fingerprint()}
+    if isinstance(value, FunctionType) and "<" not in value.__qualname__:
+        return f"{value.__module__}.{value.__qualname__}"
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         fields = {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
         return plain(where, {"class": type(value).__name__, **fields})
     raise TypeError(
         f"{where} is a {type(value).__name__}; only numbers, strings, None, lists and "
-        "dictionaries with strings for keys can be stored (a tensor: .tolist())."
+        "dictionaries with strings for keys can be stored (a tensor: .tolist(); a function: one "
+        "with a name of its own in its module)."
     )

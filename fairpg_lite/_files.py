@@ -104,8 +104,10 @@ def write_whole(path: str | Path, content: str | bytes) -> Path:
     """Write ``content`` to ``path``, whole or not at all; makes the folder, returns the path."""
     target = Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
-    with whole_file(target) as temporary:
-        temporary.write_bytes(content.encode("utf-8") if isinstance(content, str) else content)
+    with whole_file(target) as temporary, open(temporary, "xb") as file:
+        file.write(content.encode("utf-8") if isinstance(content, str) else content)
+        file.flush()
+        os.fsync(file.fileno())  # the rename must not reach the disk before the content
     return target
 
 

@@ -1,17 +1,21 @@
-"""Where a number comes from: the versions that computed it and the commit of the code.
+"""Where a number comes from: the versions and the code that computed it, and the code's commit.
 
 One implementation for sweeps, reproductions and benchmarks.
 """
 
+import hashlib
+import importlib.util
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from pathlib import Path
 
+import torch
+
 PACKAGE = Path(__file__).resolve().parent
 # Those that can change a result; each is named only where it is installed.
-LIBRARIES = ("torch", "numpy", "scipy", "scikit-learn", "lightgbm")
+LIBRARIES = ("numpy", "scipy", "scikit-learn", "lightgbm")
 
 
 @lru_cache
@@ -21,6 +25,8 @@ def _versions() -> tuple[tuple[str, str], ...]:
     from fairpg_lite._version import __version__
 
     found = [("python", sys.version.split()[0]), ("fairpg_lite", __version__)]
+    # torch itself knows its build (+cpu, +cu130); the package's metadata may not.
+    found.append(("torch", str(torch.__version__)))
     for name in LIBRARIES:
         try:
             found.append((name, metadata.version(name)))
@@ -36,6 +42,45 @@ def versions() -> dict[str, str]:
     ['python', 'fairpg_lite', 'torch', 'numpy']
     """
     return dict(_versions())
+
+
+def sources(package: str) -> Iterator[tuple[str, bytes]]:
+    """Name and content of every Python file of a package or module, from a folder or an archive."""
+    spec = importlib.util.find_spec(package)
+    if spec is None or spec.origin is None:
+        raise ModuleNotFoundError(f"No module named {package!r}", name=package)
+    if spec.submodule_search_locations is None:
+        yield f"{package}.py", spec.loader.get_data(spec.origin)  # type: ignore[union-attr]
+        return
+    from importlib.resources import files
+
+    folders = [(f"{package}/", files(package))]
+    for prefix, folder in folders:
+        for entry in sorted(folder.iterdir(), key=lambda e: e.name):
+            if entry.is_dir():
+                folders.append((f"{prefix}{entry.name}/", entry))
+            elif entry.name.endswith(".py"):
+                yield prefix + entry.name, entry.read_bytes()
+
+
+@lru_cache
+def source_hash(package: str) -> str:
+    """A short hash over the Python files of ``package``, the same wherever they lie."""
+    told = hashlib.sha256()
+    for name, content in sorted(sources(package)):
+        told.update(f"{name} {len(content)}\n".encode() + content)
+    return told.hexdigest()[:12]
+
+
+def identity(packages: Iterable[str] = ()) -> dict[str, str]:
+    """What must agree between machines that share a sweep: versions, and the code to the letter."""
+    found = versions()
+    for name in ("fairpg_lite", *packages):
+        try:
+            found[f"{name} source"] = source_hash(name)
+        except ImportError:
+            found[f"{name} source"] = "missing"
+    return found
 
 
 def commit(results: Iterable[str | Path] = ()) -> str:

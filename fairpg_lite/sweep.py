@@ -2,29 +2,40 @@
 
 Every finished cell is a JSON file of its own, so a sweep can be killed at any moment and run again:
 only what is missing is computed. The process that calls `sweep` writes all files, as results come
-in; the workers of a cluster need no common file system.
+in; the workers of a cluster need no common file system. `collect` makes one table of the files.
 """
 
+import os
 import warnings
-from collections.abc import Generator, Iterable
-from contextlib import closing
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fairpg_lite import _provenance
-from fairpg_lite._cell_files import (
+from fairpg_lite._cells import Cell, Experiment, grid
+from fairpg_lite._extras import require
+from fairpg_lite._files import clear_leftovers
+from fairpg_lite._progress import progress_bar
+from fairpg_lite._records import (
     FORMAT,
-    clear_traces,
+    TABLE,
+    Key,
+    Record,
     finished,
+    key,
     probe,
     read_cell,
+    read_table,
     write_cell,
+    write_table,
 )
-from fairpg_lite._cells import Cell, Experiment, grid
-from fairpg_lite._progress import progress_bar
 from fairpg_lite._workers import Lost, outcomes
 
-__all__ = ["Cell", "grid", "load_cells", "run_cells", "sweep"]
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["Cell", "as_table", "collect", "grid", "load_cells", "run_cells", "sweep"]
 
 ATTEMPTS = 3
 """Rounds without a single finished cell before a sweep gives its workers up."""
@@ -35,13 +46,9 @@ def sweep(
     lambdas: Iterable[float],
     seeds: Iterable[int],
     out: str | Path,
-    *,
-    n_jobs: int = 1,
-    scheduler: str | None = None,
-    force: bool = False,
-    progress: bool = True,
-) -> list[dict[str, Any]]:
-    """Run ``experiment(lam, seed)`` for every lambda and seed; see `run_cells`.
+    **how: Any,
+) -> list[Record]:
+    """Run ``experiment(lam, seed)`` for every lambda and seed; ``how`` is that of `run_cells`.
 
     Chapter 15, eq-15-makespan.
 
@@ -62,14 +69,7 @@ def sweep(
     >>> again == cells
     True
     """
-    return run_cells(
-        grid(experiment, lambdas, seeds),
-        out,
-        n_jobs=n_jobs,
-        scheduler=scheduler,
-        force=force,
-        progress=progress,
-    )
+    return run_cells(grid(experiment, lambdas, seeds), out, **how)
 
 
 def run_cells(
@@ -78,43 +78,53 @@ def run_cells(
     *,
     n_jobs: int = 1,
     scheduler: str | None = None,
+    patience: float = 300.0,
     force: bool = False,
     progress: bool = True,
     description: str = "sweep",
-) -> list[dict[str, Any]]:
+) -> list[Record]:
     """Compute what is missing of ``cells`` below ``out`` and return all, in the order given.
 
-    ``n_jobs`` processes on this machine (-1: one per core), or a Dask cluster at ``scheduler``
-    (``tcp://host:8786``; its size then decides, not ``n_jobs``). The numbers are the same in all
-    three ways (unless the experiment draws from Python's global `random` on a cluster, where Dask
-    draws from it too: give it a `random.Random` of its own). A cell that fails is stored with its
-    error, warned of, and tried again by the next call; a worker that dies costs nothing but time. A
-    file that was cut off counts as missing; one made with other settings is an error. ``force``
-    computes everything anew.
-
-    Ctrl-C keeps what is finished.
+    The numbers are the same on one process, on several and on a cluster (unless the experiment
+    draws from Python's global `random` on a cluster, where Dask draws from it too: give it a
+    `random.Random` of its own). A cell that fails is stored with its error, warned of, and tried
+    again by the next call; a worker that dies costs nothing but time. A file that was cut off
+    counts as missing; one made with other settings is an error. Ctrl-C keeps what is finished.
 
     Chapter 15.
+
+    Args:
+        cells: what to run; `grid` makes them.
+        out: a directory; a file for each cell, or the table that `collect` made of them.
+        n_jobs: processes on this machine; -1 for one per core.
+        scheduler: a Dask cluster instead, ``tcp://host:8786``. Its workers must have the versions
+            of this process and are refused otherwise; code that is not installed is sent to them.
+        patience: seconds the cluster may be without a worker before the sweep gives up.
+        force: compute everything anew.
+        progress: show a bar.
+        description: its title.
     """
     cells, out = list(cells), Path(out)
     _check(cells, n_jobs)
-    stored = {} if force else _stored(cells, out)
+    table = {} if force else read_table(out)
+    stored = {} if force else _stored(cells, out, table)
     pending = [i for i in range(len(cells)) if i not in stored]
     for path in {cells[i].path(out).parent: cells[i].path(out) for i in pending}.values():
         probe(path)
     commit = _provenance.commit([out]) if pending else ""
     with progress_bar(description, len(cells), "cell", progress) as bar:
         bar.update(len(stored))
-        with closing(_persistent(cells, pending, n_jobs, scheduler)) as results:
+        with closing(_persistent(cells, pending, n_jobs, scheduler, patience)) as results:
             for number, outcome in results:
+                # Workers run this code to the letter, or they are refused: its commit is theirs.
                 stored[number] = _store(cells[number], out, {**outcome, "commit": commit}, force)
                 bar.update(1)
     _warn_of_failures([stored[i] for i in range(len(cells))], cells, out)
     return [stored[i] for i in range(len(cells))]
 
 
-def load_cells(out: str | Path, *, failed: bool = False) -> list[dict[str, Any]]:
-    """Every finished cell below ``out``, sorted by method, lambda and seed.
+def load_cells(out: str | Path, *, failed: bool = False) -> list[Record]:
+    """Every finished cell of a sweep, from its files and its table, by method, lambda and seed.
 
     With ``failed`` also the cells that ended with an error; they have "error" for "result".
 
@@ -122,15 +132,99 @@ def load_cells(out: str | Path, *, failed: bool = False) -> list[dict[str, Any]]
     """
     if not Path(out).is_dir():
         raise FileNotFoundError(f"load_cells: {out} is not a directory; give a sweep's `out`.")
-    found = [read_cell(path) for path in Path(out).rglob("lam=*_seed=*.json")]
-    cells = [c for c in found if c is not None and (failed or c["status"] == "done")]
-    return sorted(cells, key=lambda c: (c["method"], c["lam"], c["seed"]))
+    cells = [c for c in _load(Path(out)).values() if failed or c["status"] == "done"]
+    return sorted(cells, key=key)
+
+
+def as_table(cells: Iterable[Record]) -> "pd.DataFrame":
+    """Finished cells as a table: a row for each run, with method, lam, seed and its results.
+
+    NDCG, where there is one, is the first of the results. Chapter 15.
+    """
+    rows = [{n: c[n] for n in ("method", "lam", "seed")} | c["result"] for c in cells]
+    table = require("pandas", "experiments").DataFrame(rows)
+    return table[sorted(table.columns, key=lambda n: n not in ("method", "lam", "seed", "ndcg"))]
+
+
+def collect(out: str | Path, *, without: Iterable[str] = (), **about: Any) -> Path:
+    """Make one table of a sweep's finished cells and remove their files; returns ``table.csv``.
+
+    A row is a run, with all digits. ``table.json`` beside it has the settings, commit and versions
+    that made them, and ``about`` (the command, say). Results named in ``without`` are left out.
+    Failed cells stay files, to be tried again. A collected sweep is read by `load_cells` and
+    continued by `run_cells` like any other.
+
+    Chapter 15.
+
+    >>> import tempfile
+    >>> from dataclasses import dataclass
+    >>> @dataclass(frozen=True)
+    ... class Power:
+    ...     name = "power"
+    ...
+    ...     def __call__(self, lam, seed):
+    ...         return {"value": lam**2 + seed}
+    >>> with tempfile.TemporaryDirectory() as out:
+    ...     cells = sweep(Power(), [0.1], [0, 1], out, progress=False)
+    ...     rows = collect(out).read_text().splitlines()
+    ...     load_cells(out) == cells
+    True
+    >>> [row.split(",")[:4] for row in rows]  # doctest: +NORMALIZE_WHITESPACE
+    [['method', 'lam', 'seed', 'value'], ['power', '0.1', '0', '0.010000000000000002'],
+     ['power', '0.1', '1', '1.01']]
+    """
+    out = Path(out)
+    with _alone(out):
+        found = _files(out)
+        done = {key(c): _less(c, {*without}) for c in found.values() if c["status"] == "done"}
+        settings = {cell["method"]: cell["config"] for cell in done.values()}
+        # Rows with the settings of a sweep that was since forced to others are superseded.
+        rows = {
+            k: r
+            for k, r in read_table(out).items()
+            if settings.get(k[0], r["config"]) == r["config"]
+        }
+        write_table(out, list((rows | done).values()), **about)
+        for path in [path for path, cell in found.items() if cell["status"] == "done"]:
+            path.unlink(missing_ok=True)
+            with suppress(OSError):  # a failed cell, or another sweep's: not empty
+                path.parent.rmdir()
+    return out / TABLE
+
+
+def _less(cell: Record, names: set[str]) -> Record:
+    return {**cell, "result": {n: v for n, v in cell["result"].items() if n not in names}}
+
+
+@contextmanager
+def _alone(out: Path) -> Iterator[None]:
+    """Two that collect at once would lose what one of them wrote."""
+    folder = os.open(out, os.O_RDONLY)
+    try:
+        with suppress(ImportError):  # Windows
+            import fcntl
+
+            fcntl.flock(folder, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(folder)
+
+
+def _files(out: Path) -> dict[Path, Record]:
+    found = {path: read_cell(path) for path in out.rglob("lam=*_seed=*.json")}
+    return {path: cell for path, cell in found.items() if cell is not None}
+
+
+def _load(out: Path) -> dict[Key, Record]:
+    # Files first: `collect` writes the table before it removes them.
+    files = {key(cell): cell for cell in _files(out).values()}
+    return read_table(out) | files
 
 
 def _check(cells: list[Cell], n_jobs: int) -> None:
     if isinstance(n_jobs, bool) or not isinstance(n_jobs, int) or n_jobs == 0:
         raise ValueError(f"sweep: n_jobs is {n_jobs!r}; give 1 or more, or -1 for every core.")
-    seen: dict[Path, dict[str, Any]] = {}
+    seen: dict[Path, Record] = {}
     for cell in cells:
         path, config = cell.path(""), cell.config  # what cannot be stored is refused here
         if path in seen:
@@ -139,21 +233,26 @@ def _check(cells: list[Cell], n_jobs: int) -> None:
         seen[path] = config
 
 
-def _stored(cells: list[Cell], out: Path) -> dict[int, dict[str, Any]]:
+def _stored(cells: list[Cell], out: Path, table: dict[Key, Record]) -> dict[int, Record]:
     """What an earlier sweep finished; the traces it left when it was killed are removed."""
-    stored = {i: done for i, cell in enumerate(cells) if (done := finished(cell, out)) is not None}
-    clear_traces(cells[i].path(out) for i in stored)
+    stored = {}
+    for i, cell in enumerate(cells):
+        done = finished(cell, out, table)
+        if done is not None:
+            stored[i] = done
+            clear_leftovers(cell.path(out))
     return stored
 
 
 def _persistent(
-    cells: list[Cell], pending: list[int], n_jobs: int, scheduler: str | None
-) -> Generator[tuple[int, dict[str, Any]], None, None]:
+    cells: list[Cell], pending: list[int], n_jobs: int, scheduler: str | None, patience: float
+) -> Generator[tuple[int, Record], None, None]:
     """Outcomes of all pending cells: those lost with a worker are handed out again."""
     fruitless, reason = 0, ""
     while pending:
         before = len(pending)
-        with closing(outcomes([(i, cells[i]) for i in pending], n_jobs, scheduler)) as results:
+        waiting = [(i, cells[i]) for i in pending]
+        with closing(outcomes(waiting, n_jobs, scheduler, patience)) as results:
             for got in results:
                 if isinstance(got, Lost):
                     reason = got.reason
@@ -172,18 +271,18 @@ def _persistent(
         pending = pending[1:] + pending[:1]
 
 
-def _store(cell: Cell, out: Path, outcome: dict[str, Any], force: bool) -> dict[str, Any]:
+def _store(cell: Cell, out: Path, outcome: Record, force: bool) -> Record:
     """Write a cell, unless another sweep on the same directory was faster."""
-    theirs = None if force else finished(cell, out)
+    theirs = None if force else finished(cell, out, {})
     if theirs is not None:
         return theirs
     about = {"method": cell.experiment.name, "lam": cell.lam, "seed": cell.seed}
-    record = {"format": FORMAT, **about, "config": cell.config, **outcome}
+    record: Record = {"format": FORMAT, **about, "config": cell.config, **outcome}
     write_cell(cell.path(out), record)
     return record
 
 
-def _warn_of_failures(records: list[dict[str, Any]], cells: list[Cell], out: Path) -> None:
+def _warn_of_failures(records: list[Record], cells: list[Cell], out: Path) -> None:
     failed = [i for i, record in enumerate(records) if record["status"] == "failed"]
     if failed:
         error = records[failed[0]]["error"]

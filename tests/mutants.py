@@ -160,25 +160,18 @@ MUTANTS = [
     ),
     (
         "a cell is written in place, not beside it and renamed",
-        "_cell_files.py",
-        """        temporary = _temporary(path, text)
-        try:
-            os.replace(temporary, path)
-            return
-""",
-        """        temporary = path
-        try:
-            with open(path, "w") as file:
-                file.write(text[:100])
-                file.flush()
-                file.write(text[100:])
-            return
-""",
+        "_files.py",
+        "        os.replace(temporary, target)",
+        """        content = temporary.read_bytes()
+        with open(target, "wb") as file:
+            file.write(content[:100])
+            file.flush()
+            file.write(content[100:])""",
         "test_sweep.py::test_killed_twenty_times_and_resumed",
     ),
     (
         "resuming trusts a file because it is there",
-        "_cell_files.py",
+        "_records.py",
         "    except (FileNotFoundError, NotADirectoryError, ValueError):\n        return None",
         """    except (FileNotFoundError, NotADirectoryError):
         return None
@@ -189,18 +182,32 @@ MUTANTS = [
     ),
     (
         "a cell's streams depend on what ran before it in the process",
-        "_compute.py",
+        "_workers.py",
         "torch.manual_seed(seed)",
         "torch.rand(seed)",
         "test_sweep.py::test_two_processes_give_the_numbers_of_one",
     ),
     (
         "two sweeps on one directory share a temporary file",
-        "_cell_files.py",
-        """        with open(temporary, "x", encoding="utf-8") as file:""",
-        """        temporary = path.with_name(f".{path.name}.0.tmp")
-        with open(temporary, "w", encoding="utf-8") as file:""",
-        "test_sweep.py::test_two_writers_of_one_cell_have_a_file_each",
+        "_files.py",
+        "{os.getpid()}-{secrets.token_hex(4)}",
+        "1-0",
+        "test_sweep.py::test_two_sweeps_on_one_directory",
+    ),
+    (
+        "a worker's versions are not compared",
+        "_cluster.py",
+        "if {*theirs} != {ours} else []",
+        "if not theirs else []",
+        "test_sweep_cluster.py::test_a_worker_without_the_package_is_refused",
+    ),
+    (
+        "collecting removes the files before the table is there",
+        "sweep.py",
+        "        write_table(out, list((rows | done).values()), **about)\n",
+        "        [path.unlink() for path in found]\n"
+        "        write_table(out, list((rows | done).values()), **about)\n",
+        "test_sweep.py::test_killed_while_collecting",
     ),
     (
         "the checksum of a model's weights is not verified",

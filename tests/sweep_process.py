@@ -19,14 +19,14 @@ from pathlib import Path
 import torch
 from sweep_experiments import Careless, Plain
 
-from fairpg_lite import _cell_files, _provenance
-from fairpg_lite._cell_files import read_cell
+from fairpg_lite import _files, _provenance
+from fairpg_lite._records import read_cell
 from fairpg_lite.sweep import grid, run_cells
 
-FILES = _cell_files.__file__
+FILES = _files.__file__
 KILLS = 20
 CELLS = grid(Plain(pause=0.005), [0, 0.1, 25], range(3)) + grid(Careless(500), [0.5], range(3))
-WRITING = {"write_cell", "_place", "_temporary"}
+WRITING = {"write_whole", "whole_file"}
 
 
 def forked(work: Callable[[], object]) -> int:

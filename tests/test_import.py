@@ -27,12 +27,11 @@ RINGS = {
     "_check _extras _files _version race race_exposure discount",
     2: "data config train history checkpoint budget models preparation estimator compiled* "
     "_progress _processes",
-    3: "baselines sweep* cli figures _cells _cell_files _compute _workers _dask _provenance "
+    3: "baselines sweep* cli figures _cells _records _workers _cluster _provenance _tradeoff "
     "__main__",
 }
 # Arrows that are wrong today. This list only ever gets shorter.
 ALLOWED = {
-    ("_dask", "_workers"),
     ("evaluate", "data"),
 }
 

@@ -9,6 +9,7 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from dataclasses import dataclass
@@ -21,12 +22,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sweep_experiments import Careless, Deadly, Failing, Plain, Returning
 
-from fairpg_lite import Cell, _cell_files, _compute, _provenance, grid, load_cells, run_cells, sweep
+from fairpg_lite import Cell, _provenance, _records, grid, load_cells, run_cells, sweep
 from fairpg_lite._cells import plain
-from fairpg_lite._workers import Lost
+from fairpg_lite._records import read_cell, read_table, write_table
+from fairpg_lite._workers import Lost, compute
+from fairpg_lite.sweep import collect
 
 sweep_module = importlib.import_module("fairpg_lite.sweep")  # the package's `sweep` is a function
 HERE = Path(__file__).parent
+ABOUT = ("method", "lam", "seed", "seconds", "made")
 NAN, INF = float("nan"), float("inf")
 
 
@@ -232,7 +236,7 @@ def test_a_file_cut_off_anywhere_counts_as_missing(tmp_path):
     whole = path.read_bytes()
     for length in range(len(whole) - 1):  # the last byte is the newline after the brace
         path.write_bytes(whole[:length])
-        assert _cell_files.read_cell(path) is None, length
+        assert read_cell(path) is None, length
     experiments.calls.clear()
     for rubbish in (b"", whole[:100], b"[]", b"{}", b"\xff\xfe", b'{"format": 1}', b"null"):
         path.write_bytes(rubbish)
@@ -347,8 +351,7 @@ def test_a_directory_that_refuses_is_named(tmp_path, monkeypatch, code, step):
         quiet(Plain(), [0], range(3), tmp_path / "out")
     assert caught.value.errno == code
     assert os.strerror(code) in str(caught.value)
-    # The probe comes before hours of work; only the renaming itself is not tried beforehand.
-    assert len(experiments.calls) == (0 if step == "fsync" else 1)
+    assert experiments.calls == []  # the probe comes before hours of work
     assert [p for p in tmp_path.rglob("*") if p.is_file()] == []
     monkeypatch.undo()
     assert len(quiet(Plain(), [0], range(3), tmp_path / "out")) == 3
@@ -412,7 +415,7 @@ def test_threads_of_one_worker_do_not_disturb_each_other():
     got = {}
 
     def work(cell, dtype):
-        got[cell.seed] = _compute.compute(cell, dtype)["result"]["seen"]
+        got[cell.seed] = compute(cell, dtype)["result"]["seen"]
 
     dtypes = [torch.float32, torch.float64] * 2
     threads = [threading.Thread(target=work, args=pair) for pair in zip(cells, dtypes, strict=True)]
@@ -449,13 +452,13 @@ def test_a_killed_worker_costs_nothing_but_time(tmp_path):
 def test_workers_that_always_die_are_given_up_and_not_blamed_on_the_cell(tmp_path, monkeypatch):
     rounds = []
 
-    def outcomes(cells, n_jobs, scheduler):
+    def outcomes(cells, n_jobs, scheduler, patience):
         rounds.append([i for i, _ in cells])
         for i, cell in cells:
             if i == 1:
                 yield Lost("KilledWorker: out of memory")
             else:
-                yield i, _compute.compute(cell, torch.float32)
+                yield i, compute(cell, torch.float32)
 
     monkeypatch.setattr(sweep_module, "outcomes", outcomes)
     with pytest.raises(RuntimeError, match=r"1 cells could not be run.*out of memory.*seed=1\."):
@@ -504,30 +507,6 @@ def test_a_full_disk_is_named_and_leaves_nothing_half(process):
     assert str(folder / "full" / "plain") in report["full"]
     assert "cannot write into" in report["full"]
     assert [p for p in (folder / "full").rglob("*") if p.is_file()] == []
-
-
-def test_two_writers_of_one_cell_have_a_file_each(tmp_path):
-    """Both are between writing and renaming: neither may hold the other's text."""
-    path = tmp_path / "lam=0_seed=0.json"
-    first, second = _cell_files._temporary(path, "first"), _cell_files._temporary(path, "second")
-    assert (first.read_text(), second.read_text()) == ("first", "second")
-    assert first.parent == second.parent == tmp_path
-
-
-def test_a_temporary_file_that_vanishes_is_written_again(tmp_path, monkeypatch):
-    """As when another sweep has finished the same cell and cleared up."""
-    replace, vanished = os.replace, []
-
-    def vanish(source, target):
-        if len(vanished) < 2:
-            vanished.append(source)
-            os.unlink(source)
-        replace(source, target)
-
-    monkeypatch.setattr(os, "replace", vanish)
-    quiet(Plain(), [0], [0], tmp_path)
-    assert len(vanished) == 2
-    assert list(contents(tmp_path)) == ["plain/lam=0_seed=0.json"]
 
 
 def test_a_cell_that_another_sweep_finished_meanwhile_is_left_alone(tmp_path, monkeypatch):
@@ -640,3 +619,111 @@ def test_commit_of_a_checkout(tmp_path, monkeypatch):
     assert _provenance.commit([results]) == f"{clean}-dirty"
     monkeypatch.setenv("PATH", "")
     assert _provenance.commit() == "unknown"
+
+
+# --- one table ---
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.dictionaries(
+                st.text().filter(lambda t: t.isprintable() and t not in ABOUT), json_values
+            ),
+            st.sampled_from(["a", "b-2"]),
+            st.floats(0, allow_nan=False, allow_infinity=False),
+            st.integers(0, 2**70),
+        ),
+        unique_by=lambda run: run[1:],
+        max_size=6,
+    )
+)
+def test_every_digit_comes_back_from_a_table(runs):
+    """And what is absent stays apart from what is None."""
+    records = []
+    for i, (result, method, lam, seed) in enumerate(runs):
+        about = {"format": 1, "method": method, "lam": lam, "seed": seed, "seconds": i / 7}
+        made = {"commit": f"c{i % 2}", "versions": {"python": str(i % 2)}, "status": "done"}
+        records.append({**about, **made, "config": {"class": method}, "result": result})
+    with tempfile.TemporaryDirectory() as folder:
+        write_table(Path(folder), records, command="as given")
+        back = read_table(Path(folder))
+    assert {repr_all(r) for r in back.values()} == {repr_all(r) for r in records}
+
+
+def repr_all(value):
+    return repr(sort_keys(value))
+
+
+def test_a_collected_sweep_is_read_and_continued_like_any_other(tmp_path):
+    cells = quiet(Plain(), [0, 0.1], range(2), tmp_path)
+    table = collect(tmp_path, command="make all")
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["table.csv", "table.json"]
+    assert load_cells(tmp_path) == cells
+    about = json.loads((tmp_path / "table.json").read_text())
+    assert about["command"] == "make all"
+    assert about["runs"] == 4
+    assert about["methods"] == {"plain": cells[0]["config"]}
+    rows = table.read_text().splitlines()
+    assert rows[0] == "method,lam,seed,value,path,seconds,made"
+    assert rows[4].startswith(f"plain,0.1,1,{math.sqrt(3.0 * 0.1 + 1)!r},")
+    experiments.calls.clear()
+    more = quiet(Plain(), [0, 0.1, 2], range(2), tmp_path)
+    assert experiments.calls == [(2, 0), (2, 1)]
+    assert load_cells(tmp_path) == more  # rows and files together
+    collect(tmp_path)
+    assert load_cells(tmp_path) == more
+    with pytest.raises(ValueError, match=r"factor is 3\.0 there and 4\.0 here"):
+        quiet(Plain(4.0), [0], [0], tmp_path)
+    other = quiet(Plain(4.0), [1], [0], tmp_path, force=True)
+    collect(tmp_path)  # a table has one setting for a method: the forced one
+    assert load_cells(tmp_path) == other
+
+
+def test_a_failed_cell_is_no_row_and_stays_to_be_tried_again(tmp_path):
+    mended = tmp_path / "mended"
+    with pytest.warns(RuntimeWarning, match="1 of 3"):
+        quiet(Failing(mended=str(mended)), [0], range(3), tmp_path)
+    collect(tmp_path)
+    assert [c["seed"] for c in load_cells(tmp_path)] == [0, 2]
+    assert [c["status"] for c in load_cells(tmp_path, failed=True)] == ["done", "failed", "done"]
+    mended.touch()
+    assert len(quiet(Failing(mended=str(mended)), [0], range(3), tmp_path)) == 3
+    collect(tmp_path)
+    assert len(load_cells(tmp_path)) == 3
+
+
+@pytest.mark.parametrize("writes", range(3))
+def test_killed_while_collecting(tmp_path, monkeypatch, writes):
+    """After none, one or both of its two writes: nothing is lost, and the next one mends it."""
+    monkeypatch.setattr(_provenance, "commit", lambda results=(): "first")
+    quiet(Plain(), [5], range(2), tmp_path)
+    collect(tmp_path)
+    monkeypatch.setattr(_provenance, "commit", lambda results=(): "later")
+    quiet(Careless(5), [0], range(2), tmp_path)  # another method and origin, before it in order
+    cells = load_cells(tmp_path)
+    write, count = _records._write, []
+
+    def killed(path, text):
+        if len(count) == writes:
+            raise KeyboardInterrupt
+        count.append(path)
+        return write(path, text)
+
+    monkeypatch.setattr(_records, "_write", killed)
+    monkeypatch.setattr(Path, "rmdir", lambda path: killed(path, ""))  # one file is already gone
+    with pytest.raises(KeyboardInterrupt):
+        collect(tmp_path)
+    monkeypatch.undo()
+    assert load_cells(tmp_path) == cells
+    collect(tmp_path)
+    assert load_cells(tmp_path) == cells
+
+
+@pytest.mark.parametrize("name", ["seed", "a\rb"])
+def test_a_measure_must_not_have_the_name_of_a_column(tmp_path, monkeypatch, name):
+    monkeypatch.setattr(Plain, "__call__", lambda self, lam, seed: {name: 3})
+    quiet(Plain(), [0], [0], tmp_path)
+    with pytest.raises(ValueError, match=r"a measure is called .*; rename it"):
+        collect(tmp_path)
+    assert len(load_cells(tmp_path)) == 1

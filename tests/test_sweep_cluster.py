@@ -1,26 +1,32 @@
 """The sweep on a real Dask cluster: two worker processes, one of which is killed on the way."""
 
 import importlib
+import os
 import socket
+import subprocess
+import sys
 import time
+from pathlib import Path
 
 import pytest
 import sweep_experiments as experiments
 import torch
 from sweep_experiments import Careless, Deadly, Failing, Plain
 
-from fairpg_lite import grid, load_cells, run_cells, sweep
+from fairpg_lite import _provenance, grid, load_cells, run_cells, sweep
 from fairpg_lite._workers import Lost
 
 distributed = pytest.importorskip("distributed")
 sweep_module = importlib.import_module("fairpg_lite.sweep")
+cluster_module = importlib.import_module("fairpg_lite._cluster")
+ROOT = Path(__file__).resolve().parents[1]
 
 
 @pytest.fixture(scope="module")
 def cluster():
-    """One thread each, no dashboard; a killed worker is started again by its nanny."""
+    """One thread each, any free port; a killed worker is started again by its nanny."""
     with distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0"
     ) as cluster:
         yield cluster
 
@@ -76,12 +82,10 @@ def test_a_worker_is_killed_during_the_sweep(cluster, tmp_path, monkeypatch, all
     monkeypatch.setattr(sweep_module, "write_cell", counted)
     monkeypatch.setattr(sweep_module, "outcomes", watched)
     monkeypatch.setattr(cluster.scheduler, "allowed_failures", allowed)
-    before = {worker.pid for worker in cluster.scheduler.workers.values()}
     flag.touch()
     out = tmp_path / "cluster"
     there = on(cluster, cells, out)
-    assert not flag.exists()
-    assert len(before & {worker.pid for worker in cluster.scheduler.workers.values()}) == 1
+    assert not flag.exists()  # who takes it away dies, and nobody else can
     assert sorted(written) == sorted(cell.path(out) for cell in cells)
     assert timeless(there) == timeless(serial)
     assert timeless(load_cells(out)) == timeless(load_cells(tmp_path / "serial"))
@@ -129,10 +133,135 @@ def test_ctrl_c_leaves_finished_cells_and_an_idle_cluster(cluster, tmp_path, mon
     assert len(cluster.scheduler.tasks) == 0  # what was queued is forgotten
 
 
-def test_nobody_answers(tmp_path, monkeypatch):
-    monkeypatch.setattr("fairpg_lite._dask.PATIENCE", 1)
+@pytest.mark.parametrize(
+    "address", ["nonsense", "tcp://127.0.0.1:{free}", "tcp://127.0.0.1:{mute}"]
+)
+def test_nobody_answers(tmp_path, monkeypatch, address):
+    """Neither a host that is none, nor a free port, nor a server that is no scheduler."""
+    monkeypatch.setattr(cluster_module, "ANSWER", 0.5)
+    with socket.socket() as free, socket.socket() as mute:
+        free.bind(("127.0.0.1", 0))
+        mute.bind(("127.0.0.1", 0))
+        mute.listen()
+        ports = {"free": free.getsockname()[1], "mute": mute.getsockname()[1]}
+        address = address.format(**ports)
+        with pytest.raises(ConnectionError, match=f"no Dask scheduler answers at '{address}'"):
+            sweep(Plain(), [0], [0], tmp_path, scheduler=address, progress=False)
+
+
+# --- workers that are not what they should be ---
+
+
+@pytest.fixture
+def scheduler():
+    """A scheduler in a process of its own, and a way to start workers with a PYTHONPATH."""
+    processes = []
+
+    def start(*words, path=""):
+        env = {**os.environ, "PYTHONPATH": path, "DASK_DISTRIBUTED__LOGGING__DISTRIBUTED": "error"}
+        command = [sys.executable, "-P", "-m", "distributed.cli." + words[0], *words[1:]]
+        processes.append(subprocess.Popen(command, env=env, stderr=subprocess.DEVNULL))
+        return processes[-1]
+
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
-        address = f"tcp://127.0.0.1:{probe.getsockname()[1]}"
-    with pytest.raises(ConnectionError, match=f"no Dask scheduler answers at '{address}'"):
-        sweep(Plain(), [0], [0], tmp_path, scheduler=address, progress=False)
+        port = probe.getsockname()[1]
+    start("dask_scheduler", "--host", "127.0.0.1", "--port", str(port), "--no-dashboard")
+    address = f"tcp://127.0.0.1:{port}"
+    while True:
+        try:
+            cluster_module._knock(address)
+            break
+        except OSError:
+            assert processes[0].poll() is None
+
+    def worker(path):
+        words = ("--no-nanny", "--nthreads", "1", "--no-dashboard", "--name", str(len(processes)))
+        return start("dask_worker", address, *words, path=path)
+
+    yield address, worker, processes
+    for process in processes:
+        process.kill()
+        process.wait()
+
+
+def test_workers_get_the_experiment_with_the_job_and_an_older_package_is_refused(
+    scheduler, tmp_path
+):
+    """The first worker has the package and not the experiment; the second an older package."""
+    address, worker, _ = scheduler
+    worker(str(ROOT))
+    cells = grid(Plain(), [0, 0.1], range(2))
+    there = run_cells(cells, tmp_path / "there", scheduler=address, progress=False)
+    assert timeless(there) == timeless(run_cells(cells, tmp_path / "here", progress=False))
+    old = tmp_path / "old" / "fairpg_lite"
+    for name, content in _provenance.sources("fairpg_lite"):
+        path = old.parent / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+    (old / "_version.py").write_text('__version__ = "0.0.1"\n')
+    worker(str(old.parent))
+    with distributed.Client(address, set_as_default=False) as client:
+        client.wait_for_workers(2)
+    with pytest.raises(ValueError, match="do not run what runs here") as caught:
+        run_cells(cells, tmp_path / "mixed", scheduler=address, progress=False)
+    rows = {row.split("  ")[0]: row.split() for row in str(caught.value).splitlines()}
+    assert sorted(rows["fairpg_lite"][1:3]) == ["0.0.1", rows["fairpg_lite"][3]]
+    assert "fairpg_lite source" in rows
+    assert "torch" not in rows  # only what differs
+    assert load_cells(tmp_path / "mixed") == []
+
+
+def test_a_worker_without_the_package_is_refused(scheduler, tmp_path):
+    address, worker, _ = scheduler
+    empty = tmp_path / "fairpg_lite"
+    empty.mkdir()
+    (empty / "__init__.py").write_text("raise ImportError('not here')\n")
+    worker(str(tmp_path))
+    with pytest.raises(ValueError, match=r"fairpg_lite +ImportError: not here"):
+        sweep(Plain(), [0], [0], tmp_path / "out", scheduler=address, progress=False)
+
+
+def test_a_cluster_without_workers_is_named_and_given_up(scheduler, tmp_path, monkeypatch):
+    """None from the start; then one that is killed in the midst of its cells."""
+    address, worker, _ = scheduler
+    monkeypatch.setattr(cluster_module, "WARN_AFTER", 0.0)
+    lacks = f"cluster at {address} has no worker; start one with `dask worker {address}`"
+    with (
+        pytest.warns(RuntimeWarning, match=lacks),
+        pytest.raises(ConnectionError, match=rf"{lacks}.*Given up after 0\.5 s"),
+    ):
+        sweep(Plain(), [0], [0], tmp_path, scheduler=address, progress=False, patience=0.5)
+    process = worker(str(ROOT))
+    write = sweep_module.write_cell
+
+    def kill_after_two(path, cell):
+        write(path, cell)
+        if path.name == "lam=0_seed=1.json":
+            process.kill()
+            process.wait()
+
+    monkeypatch.setattr(sweep_module, "write_cell", kill_after_two)
+    monkeypatch.setattr(cluster_module, "WARN_AFTER", 1e9)
+    cells = grid(Plain(pause=0.2), [0], range(30))
+    with pytest.raises(ConnectionError, match=lacks):
+        run_cells(cells, tmp_path, scheduler=address, progress=False, patience=3)
+    assert 2 <= len(load_cells(tmp_path)) < 30
+
+
+def test_a_killed_scheduler_is_one_message(scheduler, tmp_path, monkeypatch, capfd):
+    address, worker, processes = scheduler
+    worker(str(ROOT))
+    monkeypatch.setattr(cluster_module, "ANSWER", 2.0)
+    write = sweep_module.write_cell
+
+    def kill_scheduler(path, cell):
+        write(path, cell)
+        processes[0].kill()
+
+    monkeypatch.setattr(sweep_module, "write_cell", kill_scheduler)
+    capfd.readouterr()
+    with pytest.raises(ConnectionError, match="What is finished is stored"):
+        sweep(Plain(pause=0.1), [0], range(50), tmp_path, scheduler=address, progress=False)
+    assert capfd.readouterr().err == ""
+    assert 1 <= len(load_cells(tmp_path)) < 50

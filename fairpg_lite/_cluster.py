@@ -1,0 +1,217 @@
+"""A Dask cluster as an executor, looked at before it works and while it does (chapter 15).
+
+The workers need this package, in the same versions; the code of an experiment that is not installed
+is sent with the job.
+"""
+
+import dataclasses
+import importlib.util
+import socket
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+from urllib.parse import urlsplit
+from zipfile import ZipFile
+
+import cloudpickle
+import torch
+from distributed import Client
+
+from fairpg_lite._cells import Cell
+from fairpg_lite._provenance import identity, sources
+
+ANSWER = 15.0
+"""Seconds a scheduler may take to answer."""
+WARN_AFTER = 20.0
+"""Seconds without a worker before a warning."""
+
+
+@contextmanager
+def on_cluster(
+    scheduler: str, cells: Sequence[Cell], patience: float, compute: Callable[..., Any]
+) -> Iterator[tuple[Callable[[Cell, torch.dtype], Future], Callable[[], None]]]:
+    """How to submit a cell to the cluster, and what to call while nothing arrives."""
+    packages = shipped_packages(cells)
+    with _connected(scheduler) as client:
+        watch = Watch(client, scheduler, patience)
+        _agree(client, scheduler, packages, watch)
+        executor, here = client.get_executor(pure=False), identity(packages)
+
+        def submit(cell: Cell, dtype: torch.dtype) -> Future:
+            # Packed: the scheduler opens what it can read, and has no need of these packages.
+            job = partial(alike, here, packages, compute, cell, dtype)
+            return executor.submit(_unpacks(), cloudpickle.dumps(job))
+
+        yield submit, watch
+
+
+@contextmanager
+def _connected(scheduler: str) -> Iterator[Client]:
+    """A client of our own: closing it makes the cluster forget what is still queued."""
+    try:
+        _knock(scheduler)
+        client = Client(scheduler, set_as_default=False, timeout=ANSWER)
+    except (OSError, ValueError) as error:
+        raise ConnectionError(
+            f"sweep: no Dask scheduler answers at {scheduler!r} ({error}); start one with "
+            "`dask scheduler`, or leave `scheduler` out to use this machine. What is finished is "
+            "stored."
+        ) from error
+    with client:
+        yield client
+
+
+def _knock(scheduler: str) -> None:
+    """Dask's own client waits for minutes where nobody answers; a scheduler speaks first."""
+    parts = urlsplit(scheduler if "://" in scheduler else f"tcp://{scheduler}")
+    if parts.scheme not in ("tcp", "tls"):
+        return
+    if not parts.hostname or not parts.port:
+        raise ValueError("an address is tcp://host:8786")
+    with socket.create_connection((parts.hostname, parts.port), timeout=ANSWER) as line:
+        if parts.scheme == "tcp" and not line.recv(1):
+            raise ConnectionError("it hung up")
+
+
+class Watch:
+    """Called while nothing arrives: warns of a cluster without workers, and gives it up."""
+
+    def __init__(self, client: Client, scheduler: str, patience: float):
+        self.client, self.scheduler, self.patience = client, scheduler, patience
+        self.since: float | None = None
+        self.warned = False
+
+    def __call__(self, lack: str = "has no worker") -> None:
+        try:
+            if lack == "has no worker" and self.client.nthreads():
+                self.since = None
+                return
+        except (OSError, TimeoutError):
+            return  # the scheduler is gone, which the cells will tell
+        now = time.monotonic()
+        self.since = now if self.since is None else self.since
+        said = (
+            f"sweep: for {now - self.since:.0f} s the Dask cluster at {self.scheduler} {lack}; "
+            f"start one with `dask worker {self.scheduler}`, where this Python's packages are "
+            "installed. What is finished is stored."
+        )
+        if now - self.since >= self.patience:
+            raise ConnectionError(f"{said} Given up after {self.patience:g} s (`patience`).")
+        if now - self.since >= WARN_AFTER and not self.warned:
+            self.warned = True
+            warnings.warn(f"{said} Waiting for it.", RuntimeWarning, stacklevel=2)
+
+
+def _agree(client: Client, scheduler: str, packages: list[str], watch: Watch) -> None:
+    """Refuse workers whose versions or code are not ours; a mixture would have no meaning."""
+    here, sent = identity(packages), False
+    while True:
+        found = client.run(_asks(packages), on_error="return")
+        silent = [worker for worker, answer in found.items() if isinstance(answer, BaseException)]
+        lacking = {n for n in packages for a in found.values() if not _same(a, here, n)}
+        if not found or silent:
+            watch(f"has a worker that does not answer ({silent[0]})" if silent else "has no worker")
+            time.sleep(0.2)
+        elif lacking and not sent:
+            for name in sorted(lacking):
+                _send(client, name)
+            sent = True
+        else:
+            break
+    rows = [("", *(f"worker {i}" for i in range(len(found))), "here")]
+    for name, ours in here.items():
+        theirs = [answer.get(name, "missing") for answer in found.values()]
+        rows += [(name, *theirs, ours)] if {*theirs} != {ours} else []
+    if len(rows) > 1:
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
+        names = [f"worker {i} is {address}" for i, address in enumerate(found)]
+        raise ValueError(
+            f"sweep: the workers of {scheduler} do not run what runs here; install the same "
+            "versions everywhere and start them anew.\n" + "\n".join([*lines, *names])
+        )
+
+
+def _same(answer: Any, here: dict[str, str], package: str) -> bool:
+    name = f"{package} source"
+    return isinstance(answer, BaseException) or answer.get(name) == here[name]
+
+
+# Functions inside functions travel by value: a worker that lacks this package can still answer.
+
+
+def _asks(packages: list[str]) -> Callable[[], dict[str, str]]:
+    def ask() -> dict[str, str]:
+        import sys
+
+        try:
+            from fairpg_lite._provenance import identity
+
+            return identity(packages)
+        except Exception as error:
+            said = f"{type(error).__name__}: {error}"
+            return {"python": sys.version.split()[0], "fairpg_lite": said}
+
+    return ask
+
+
+def _unpacks() -> Callable[[bytes], dict[str, Any]]:
+    def unpack_and_run(job: bytes) -> dict[str, Any]:
+        import pickle
+
+        return pickle.loads(job)()
+
+    return unpack_and_run
+
+
+def _forgets(package: str) -> Callable[[], None]:
+    def forget() -> None:
+        import sys
+
+        from fairpg_lite._provenance import source_hash
+
+        source_hash.cache_clear()
+        for name in [n for n in sys.modules if n.partition(".")[0] == package]:
+            del sys.modules[name]
+
+    return forget
+
+
+def _send(client: Client, package: str) -> None:
+    """The package as an archive on every worker's path, those that join later included."""
+    with TemporaryDirectory() as folder:
+        archive = Path(folder) / f"{package}.zip"
+        with ZipFile(archive, "w") as packed:
+            for name, content in sources(package):
+                packed.writestr(name, content)
+        client.run(_forgets(package), on_error="ignore")
+        client.upload_file(str(archive))
+
+
+def shipped_packages(cells: Sequence[Cell]) -> list[str]:
+    """Packages of the experiments that no installation brings: those that go with the job."""
+
+    def kinds(value: Any) -> Iterator[type]:
+        yield type(value)
+        if dataclasses.is_dataclass(value):
+            for field in dataclasses.fields(value):
+                yield from kinds(getattr(value, field.name))
+
+    names = {k.__module__.partition(".")[0] for cell in cells for k in kinds(cell.experiment)}
+    names -= {"__main__", "fairpg_lite", *sys.stdlib_module_names}
+    specs = {name: importlib.util.find_spec(name) for name in names}
+    return sorted(n for n, s in specs.items() if s and s.origin and "-packages" not in s.origin)
+
+
+def alike(here: dict[str, str], packages: list[str], work: Callable[..., Any], *given: Any) -> Any:
+    """``work(*given)``, unless this is a worker that came later with other versions."""
+    if identity(packages) != here:
+        raise RuntimeError("a worker with other versions has joined the cluster")
+    return work(*given)

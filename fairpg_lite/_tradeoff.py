@@ -1,0 +1,126 @@
+"""A ready sweep for one's own data: Fair-PG-Rank at every lambda and seed (chapter 15)."""
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import nn
+
+from fairpg_lite._records import key
+from fairpg_lite.config import TrainConfig
+from fairpg_lite.data import RankingDataset
+from fairpg_lite.evaluate import evaluate
+from fairpg_lite.models import save_model
+from fairpg_lite.preparation import Preparation
+from fairpg_lite.scorers import LinearScorer, MLPScorer
+from fairpg_lite.sweep import as_table, collect, grid, load_cells, run_cells
+from fairpg_lite.train import fit
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True)
+class Training:
+    """Fair-PG-Rank on one data set, as an experiment of a sweep: train, then judge on ``test``."""
+
+    train: RankingDataset
+    test: RankingDataset
+    valid: RankingDataset | None = None
+    config: TrainConfig = field(default_factory=TrainConfig)
+    hidden: int | None = None
+    judge: Mapping[str, Any] = field(default_factory=dict)
+    name: str = "fair_pg_rank"
+
+    def scorer(self, seed: int) -> nn.Module:
+        how: dict[str, Any] = {"dtype": self.train.features.dtype}
+        how["generator"] = torch.Generator().manual_seed(seed)
+        if self.hidden is None:
+            return LinearScorer(self.train.n_features, **how)
+        return MLPScorer(self.train.n_features, self.hidden, **how)
+
+    def __call__(self, lam: float, seed: int) -> dict[str, Any]:
+        scorer = self.scorer(seed)
+        config = replace(self.config, lam=lam, seed=seed)
+        fit(scorer, self.train, config, valid=self.valid, progress=False)
+        found = evaluate(scorer, self.test, **{"seed": seed, **self.judge}).to_dict()
+        measures = {n: None if v is None or math.isnan(v) else v for n, v in found.items()}
+        weights = {name: value.tolist() for name, value in scorer.state_dict().items()}
+        return {**measures, "weights": weights}
+
+
+def tradeoff(
+    train: RankingDataset,
+    test: RankingDataset,
+    lams: Iterable[float],
+    seeds: int | Iterable[int] = 5,
+    *,
+    out: str | Path,
+    valid: RankingDataset | None = None,
+    config: TrainConfig | None = None,
+    hidden: int | None = None,
+    judge: Mapping[str, Any] | None = None,
+    prepare: Preparation | None = None,
+    name: str = "fair_pg_rank",
+    about: Mapping[str, Any] | None = None,
+    **how: Any,
+) -> "pd.DataFrame":
+    """Train at every lambda and seed and judge on ``test``: a table with one row for each run.
+
+    Columns: method, lam, seed, then the measures of `evaluate`. It is also ``out/table.csv``, with
+    the settings in ``out/table.json``; the model of each run is below ``out/models``, for
+    `load_model`. Killed, the same call goes on where it was; more lambdas or seeds are added.
+
+    Chapter 15.
+
+    >>> import tempfile
+    >>> from fairpg_lite import TrainConfig, synthetic
+    >>> train, test, config = synthetic(8), synthetic(4, seed=1), TrainConfig(epochs=2, lr=0.1)
+    >>> with tempfile.TemporaryDirectory() as out:
+    ...     table = tradeoff(train, test, [0, 10], 2, out=out, config=config, progress=False)
+    >>> list(table.columns[:4]), len(table)
+    (['method', 'lam', 'seed', 'ndcg'], 4)
+
+    Args:
+        train: what to learn from.
+        test: what to judge on.
+        lams: weights of the disparity.
+        seeds: how many runs at each, or their seeds.
+        out: a directory for table and models.
+        valid: queries to choose the epoch by.
+        config: everything else about the training.
+        hidden: units of a hidden layer; None: a linear scorer.
+        judge: options of `evaluate`, such as ``{"k": 10}``.
+        prepare: how the features were made; stored with the models.
+        name: what the method is called in the table.
+        about: further entries of ``table.json``, such as the command.
+        how: where and how to run; see `run_cells`.
+
+    Raises:
+        RuntimeError: some runs failed; the others are kept, and the message names one.
+    """
+    out, numbers = Path(out), range(seeds) if isinstance(seeds, int) else seeds
+    config, judge = config or TrainConfig(), dict(judge or {})
+    training = Training(train, test, valid, config, hidden, judge, name)
+    cells = grid(training, lams, numbers)
+    records = run_cells(cells, out, **how)
+    for cell, record in zip(cells, records, strict=True):
+        if weights := record.get("result", {}).get("weights"):
+            scorer = training.scorer(cell.seed)
+            dtype = train.features.dtype
+            scorer.load_state_dict({n: torch.tensor(v, dtype=dtype) for n, v in weights.items()})
+            used = replace(config, lam=cell.lam, seed=cell.seed)
+            where = out / "models" / name / cell.path("").stem
+            save_model(scorer, where, prepare=prepare, config=used, overwrite=True)
+    collect(out, without=("weights",), **(about or {}))
+    failed = [record["error"] for record in records if record["status"] == "failed"]
+    if failed:
+        raise RuntimeError(
+            f"tradeoff: {len(failed)} of {len(cells)} runs failed, the first with "
+            f"{failed[0]['type']}: {failed[0]['message']}; the same call tries them again."
+        )
+    asked = {(name, cell.lam, cell.seed) for cell in cells}
+    return as_table([record for record in load_cells(out) if key(record) in asked])
