@@ -34,7 +34,6 @@ SOLUTION = re.compile(r"^(?:```|:::)+\{solution(?:-start)?\}\s+(\S+)", re.M)
 FIRST_EDITION = {
     f"{name}.md"
     for name in (
-        "03_plackett_luce",
         "04_exposure",
         "05_merit_and_disparity",
         "06_policy_gradient",

@@ -1,0 +1,48 @@
+"""Three documents: the plane of their exposures and its hexagon of lists (chapters 2, 3 and 5).
+
+The total exposure is the same for every policy, so the exposures of three documents lie in a plane.
+More exposure for document 1 points up, for document 2 down to the right, for document 3 down to the
+left, in every chapter and in the explorable alike.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from fairpg_lite import position_bias
+from fairpg_lite.figures import PALETTE
+
+LISTS = torch.tensor(list(itertools.permutations(range(3))))
+AXES = torch.tensor([[0.0, 1.0], [3**0.5 / 2, -0.5], [-(3**0.5) / 2, -0.5]], dtype=torch.float64)
+
+
+def corners() -> Tensor:
+    """Exposure that each of the six lists hands out ``(6, 3)``."""
+    return position_bias(3, dtype=torch.float64)[LISTS.argsort(-1)]
+
+
+def flat(exposure: Tensor) -> Tensor:
+    """Exposures ``(..., 3)`` as points of the plane ``(..., 2)``."""
+    return exposure.double() @ AXES
+
+
+def list_name(ranking: Tensor) -> str:
+    """The documents of a list from the top, numbered from 1: "213"."""
+    return "".join(str(document + 1) for document in ranking.tolist())
+
+
+def draw_hexagon(ax: Any, notes: list[str] | None = None, spread: float = 1.5) -> None:
+    """The outline and the names of its corners, each with a note below if there are any."""
+    points = flat(corners())
+    order = torch.atan2(points[:, 1], points[:, 0]).argsort()
+    ax.fill(*points[order].T, facecolor="none", edgecolor=PALETTE["grey"], lw=1)
+    for index, (ranking, point) in enumerate(zip(LISTS, points, strict=True)):
+        note = f"\n{notes[index]}" if notes else ""
+        x, y = spread * point
+        ax.text(x, y, list_name(ranking) + note, ha="center", va="center", fontsize=9)
+    ax.set(aspect="equal", xlim=(-0.75, 0.75), ylim=(-0.72, 0.72))
+    ax.set_axis_off()
