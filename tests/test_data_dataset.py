@@ -1,6 +1,7 @@
 """RankingDataset: views, slices, splits, normalisation, summary."""
 
 import pickle
+from itertools import pairwise
 
 import numpy as np
 import pandas
@@ -12,7 +13,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from fairpg_lite.data import RankingDataset, statistics
-from fairpg_lite.data.dataset import FIELDS
+from fairpg_lite.data.arrays import FIELDS
 
 
 def make(lengths, d=3, groups=True, seed=0, dtype=torch.float64):
@@ -325,3 +326,120 @@ def test_the_fingerprint_is_of_the_data_and_nothing_else(tmp_path):
     ]
     found = {ds.replace(**change).fingerprint() for change in changes}
     assert len(found | {ds.fingerprint(), ds.to(torch.float32).fingerprint()}) == len(changes) + 2
+
+
+@pytest.mark.parametrize("world", [1, 2, 3, 7])
+def test_shards_are_a_partition_into_views(world, tmp_path):
+    make([1 + i % 3 for i in range(7)]).save(tmp_path / "a")
+    ds = RankingDataset.load(tmp_path / "a")
+    shards = [ds.shard(rank, world) for rank in range(world)]
+    assert [row for shard in shards for row in as_lists(shard)] == as_lists(ds)
+    sizes = [len(shard) for shard in shards]
+    assert max(sizes) - min(sizes) <= 1
+    start = ds.features.data_ptr()
+    assert all(start <= s.features.data_ptr() < start + ds.features.nbytes for s in shards)
+    for rank, parts in ((world, world), (-1, world), (0, 8), (0, 0)):
+        with pytest.raises(ValueError, match=f"part {rank} of {parts}"):
+            ds.shard(rank, parts)
+
+
+@settings(deadline=None, max_examples=30)
+@given(cuts=st.lists(st.integers(1, 4), min_size=1, max_size=4), texts=st.booleans())
+def test_concat_joins_what_slicing_took_apart(cuts, texts):
+    ds = make([1 + i % 4 for i in range(sum(cuts))]).replace(info={"name": "x"})
+    ds = ds.replace(documents=[f"d{i}" for i in range(ds.n_documents)])
+    if texts:
+        ds = ds.replace(query_ids=[f"q{i}" for i in range(len(ds))])
+    ends = np.cumsum([0, *cuts]).tolist()
+    joined = RankingDataset.concat([ds[a:b] for a, b in pairwise(ends)])
+    assert joined.fingerprint() == ds.fingerprint()
+    assert joined.info["name"] == " + ".join(["x"] * len(cuts))
+
+
+def test_concat_refuses_what_does_not_fit():
+    a, b = make([2, 1]), make([3])
+    for other, message in (
+        (make([3], d=2), "have 3, 2 features"),
+        (b.replace(groups=None), "groups must be of one kind in all datasets, here Tensor, none"),
+        (b.replace(documents=list("xyz")), "documents must be of one kind"),
+        (b.replace(query_ids=["a"]), "query_ids must be of one kind"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            RankingDataset.concat([a, other])
+    with pytest.raises(ValueError, match="no dataset"):
+        RankingDataset.concat([])
+
+
+def table(ds, seed=0):
+    """The dataset as a shuffled pandas table, by hand."""
+    rows = [
+        {"qid": f"q{i}", "y": float(y), "sex": "fm"[int(g)], "doc": f"d{int(start) + j}"}
+        | {f"x{k}": float(v) for k, v in enumerate(x)}
+        for i, (query, start) in enumerate(zip(ds, ds.offsets, strict=False))
+        for j, (x, y, g) in enumerate(zip(*query, strict=True))
+    ]
+    return pandas.DataFrame(rows).sample(frac=1, random_state=seed)
+
+
+ROLES = {"query": "qid", "relevance": "y", "group": "sex", "document": "doc"}
+
+
+def test_from_pandas_gathers_the_rows_of_each_query():
+    ds = make([2, 1, 4, 3])
+    frame = table(ds)
+    got = RankingDataset.from_pandas(frame, **ROLES, dtype=torch.float64)
+    assert sorted(got.query_ids.tolist()) == ["q0", "q1", "q2", "q3"]
+    assert got.info["group_names"] == ["f", "m"]
+    by_name = {f"d{i}": i for i in range(ds.n_documents)}
+    rows = [by_name[name] for name in got.documents]
+    for name in ("features", "relevance", "groups"):
+        assert torch.equal(getattr(got, name), getattr(ds, name)[rows])
+    query = ds.query_ids.repeat_interleave(ds.lengths)[rows] // 10
+    expected = [int(q[1:]) for q in got.query_ids.repeat(got.lengths.tolist())]
+    assert query.tolist() == expected
+    assert frame["doc"].iloc[got.document_ids.tolist()].tolist() == got.documents
+    orderly = RankingDataset.from_pandas(
+        frame.sort_values("doc"), query="qid", relevance="y", features=["x1"]
+    )
+    assert torch.equal(orderly.features[:, 0], ds.features[:, 1].float())
+    assert orderly.groups is None
+    assert orderly.documents is None
+
+
+def test_from_pandas_keeps_numbers_as_ids_and_takes_other_tables():
+    frame = pandas.DataFrame({"q": [7, 3, 7], "y": [1, 0, 2], "x": [1, 2, 3]})
+    got = RankingDataset.from_pandas(frame, query="q", relevance="y")
+    assert got.query_ids.tolist() == [7, 3]
+    assert isinstance(got.query_ids, torch.Tensor)
+    assert got.features.tolist() == [[1], [3], [2]]
+
+    class Polars:
+        def to_pandas(self):
+            return frame
+
+    assert RankingDataset.from_pandas(Polars(), query="q", relevance="y").fingerprint() == (
+        got.fingerprint()
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "roles", "message"),
+    [
+        ({}, {"query": "query"}, "no column 'query'; the columns are qid, y, sex, doc, x0"),
+        ({}, {"features": ["x0", "x9"]}, "no column 'x9'"),
+        ({"x1": "tall"}, {}, "column 'x1' holds no numbers.*get_dummies"),
+        ({"x1": np.nan}, {}, "column 'x1' is nan in row 0.*fillna"),
+        ({"y": np.inf}, {}, "column 'y' is inf in row 0"),
+        ({"y": -1.0}, {}, "relevance must be finite and not negative"),
+        ({"qid": None}, {}, "column 'qid' is empty in row 0"),
+        ({"sex": None}, {}, "column 'sex' is empty in row 0"),
+    ],
+)
+def test_from_pandas_names_the_column_and_the_row(change, roles, message):
+    frame = table(make([2, 1])).assign(**change)
+    with pytest.raises(ValueError, match=message):
+        RankingDataset.from_pandas(frame, **{**ROLES, **roles})
+    with pytest.raises(ValueError, match="no rows"):
+        RankingDataset.from_pandas(table(make([2]))[:0], **ROLES)
+    with pytest.raises(TypeError, match=r"is a list; give a pandas DataFrame.*from_queries"):
+        RankingDataset.from_pandas([[1.0]], **ROLES)

@@ -11,11 +11,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fairpg_lite.data import statistics
+from fairpg_lite.data import arrays, statistics
+from fairpg_lite.data.arrays import FIELDS
 from fairpg_lite.data.batches import Batches
 from fairpg_lite.data.storage import load_arrays, save_arrays
-
-FIELDS = ("features", "relevance", "offsets", "groups", "query_ids", "document_ids", "documents")
 
 
 class Query(NamedTuple):
@@ -80,9 +79,9 @@ class RankingDataset:
         kind: dict[str, Any] = {"device": self.features.device}
         self.relevance = torch.as_tensor(relevance).to(dtype=self.features.dtype, **kind)
         self.offsets = torch.as_tensor(offsets, dtype=torch.int64, **kind)
-        self.groups = None if groups is None else _whole("groups", groups).to(**kind)
+        self.groups = None if groups is None else arrays.whole("groups", groups).to(**kind)
         self.document_ids = (
-            None if document_ids is None else _whole("document_ids", document_ids).to(**kind)
+            None if document_ids is None else arrays.whole("document_ids", document_ids).to(**kind)
         )
         self.documents = None if documents is None else list(documents)
         self.query_ids: Tensor | np.ndarray
@@ -91,46 +90,11 @@ class RankingDataset:
         elif not isinstance(query_ids, Tensor) and np.asarray(query_ids).dtype.kind in "UO":
             self.query_ids = np.array(list(query_ids), dtype=object)
         else:
-            self.query_ids = _whole("query_ids", query_ids).to(**kind)
+            self.query_ids = arrays.whole("query_ids", query_ids).to(**kind)
         self.info: dict[str, Any] = dict(info or {})
-        self._check()
+        arrays.check(self._fields())
         # Plain integers: indexing a tensor for every query would cost more than the query's view.
         self._bounds: list[int] = self.offsets.tolist()
-
-    def _check(self) -> None:
-        n = len(self.features)
-        for name in ("relevance", "groups", "document_ids", "documents"):
-            values = getattr(self, name)
-            if values is None:
-                continue
-            shape = (len(values),) if isinstance(values, list) else tuple(values.shape)
-            if shape != (n,):
-                raise ValueError(
-                    f"RankingDataset: {name} has shape {shape}, features has "
-                    f"{tuple(self.features.shape)}; give one {name} value per document."
-                )
-        steps = self.offsets.diff()
-        if self.offsets.ndim != 1 or len(self.offsets) == 0 or self.offsets[0] != 0:
-            raise ValueError("RankingDataset: offsets must be one-dimensional and begin with 0.")
-        if self.offsets[-1] != n or (len(steps) and steps.min() < 1):
-            raise ValueError(
-                f"RankingDataset: offsets must rise to the number of documents ({n}), every query "
-                f"with at least one document; they end at {int(self.offsets[-1])}, the smallest "
-                f"step is {int(steps.min()) if len(steps) else 'absent'}."
-            )
-        if tuple(self.query_ids.shape) != tuple(steps.shape):
-            raise ValueError(
-                f"RankingDataset: query_ids has shape {tuple(self.query_ids.shape)}; "
-                f"offsets define {len(steps)} queries."
-            )
-        for name, texts in (("query_ids", self.query_ids), ("documents", self.documents)):
-            named = () if texts is None or isinstance(texts, Tensor) else texts
-            if not all(isinstance(text, str) and "\n" not in text for text in named):
-                raise TypeError(f"RankingDataset: {name} must be texts of one line each.")
-        if n and not (self.relevance.min() >= 0 and torch.isfinite(self.relevance).all()):
-            raise ValueError("RankingDataset: relevance must be finite and not negative.")
-        if n and self.groups is not None and self.groups.min() < 0:
-            raise ValueError("RankingDataset: groups must be labels 0, 1, …; one is negative.")
 
     @classmethod
     def from_queries(cls, queries: Iterable[Sequence[Tensor | None]], **rest: Any) -> Self:
@@ -139,22 +103,52 @@ class RankingDataset:
         >>> RankingDataset.from_queries([(torch.ones(2, 4), torch.tensor([1.0, 0.0]))])
         RankingDataset(1 queries, 2 documents, 4 features, no groups)
         """
-        parts = [[torch.as_tensor(v) for v in query if v is not None] for query in queries]
-        if not parts:
-            raise ValueError("RankingDataset.from_queries: no query was given.")
-        if len({len(part) for part in parts}) > 1:
-            raise ValueError("RankingDataset.from_queries: some queries have groups, some do not.")
-        for i, part in enumerate(parts):
-            if len({len(values) for values in part}) > 1:
-                names = zip(("features", "relevance", "groups"), part, strict=False)
-                sizes = ", ".join(f"{name} {tuple(values.shape)}" for name, values in names)
-                raise ValueError(
-                    f"RankingDataset.from_queries: query {i} has {sizes}; give one row of each "
-                    "per document."
-                )
-        features, relevance, *groups = (torch.cat(column) for column in zip(*parts, strict=True))
-        offsets = torch.tensor([0, *(len(part[0]) for part in parts)]).cumsum(0)
-        return cls(features, relevance, offsets, groups=groups[0] if groups else None, **rest)
+        return cls(**arrays.of_queries(queries), **rest)
+
+    @classmethod
+    def from_pandas(
+        cls,
+        frame: Any,
+        *,
+        query: str,
+        relevance: str,
+        features: Sequence[str] | None = None,
+        group: str | None = None,
+        document: str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> Self:
+        """A table with a row per document; `document_ids` says which row each document was.
+
+        Args:
+            frame: a pandas DataFrame, or anything with a `to_pandas` method (polars, pyarrow).
+            query, relevance: columns with the query's id (numbers or texts; its rows may be
+                scattered) and the grade.
+            features: columns to learn from; without it, all that have no other part.
+            group: column whose values, sorted, become the groups 0, 1, …; `info["group_names"]`
+                keeps them.
+            document: column with the documents' names.
+            dtype: of the features; torch's default unless given.
+
+        >>> import pandas
+        >>> frame = pandas.DataFrame({"q": ["a", "b", "a"], "grade": [1, 0, 2], "x": [3, 4, 5]})
+        >>> ds = RankingDataset.from_pandas(frame, query="q", relevance="grade")
+        >>> ds.query_ids.tolist(), ds.relevance, ds.document_ids
+        (['a', 'b'], tensor([1., 2., 0.]), tensor([0, 2, 1]))
+        """
+        fields, names = arrays.of_frame(frame, query, relevance, features, group, document)
+        fields["features"] = fields["features"].to(dtype or torch.get_default_dtype())
+        info = {"name": "a table", **({} if group is None else {"group_names": names})}
+        return cls(**fields, info=info)
+
+    @classmethod
+    def concat(cls, datasets: Sequence["RankingDataset"]) -> Self:
+        """The queries of all `datasets`, one after another; their ids stay as they are."""
+        names = [str(dataset.info.get("name", "?")) for dataset in datasets]
+        fields = arrays.joined([dataset._fields() for dataset in datasets])
+        return cls(**fields, info={"name": " + ".join(names)})
+
+    def _fields(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in FIELDS}
 
     @property
     def n_documents(self) -> int:
@@ -206,7 +200,7 @@ class RankingDataset:
         unknown = set(changes) - set(names)
         if unknown:
             raise TypeError(f"RankingDataset.replace: {sorted(unknown)} is not one of {names}.")
-        return RankingDataset(**{name: changes.get(name, getattr(self, name)) for name in names})
+        return RankingDataset(**{**self._fields(), "info": self.info, **changes})
 
     def to(
         self, dtype: torch.dtype | None = None, device: torch.device | str | None = None
@@ -247,11 +241,10 @@ class RankingDataset:
         elif len(chosen):
             shift = (bounds[chosen] - offsets[:-1]).repeat_interleave(lengths)
             rows = torch.arange(int(offsets[-1])) + shift
-        per_document = ("features", "relevance", "groups", "document_ids", "documents")
         return self.replace(
             offsets=offsets,
-            query_ids=_pick(self.query_ids, chosen),
-            **{name: _pick(getattr(self, name), rows) for name in per_document},
+            query_ids=arrays.pick(self.query_ids, chosen),
+            **{name: arrays.pick(getattr(self, name), rows) for name in arrays.PER_DOCUMENT},
         )
 
     def split(
@@ -283,6 +276,23 @@ class RankingDataset:
             order = torch.randperm(len(self), generator=torch.Generator().manual_seed(seed))
         return tuple(self.subset(order[start:end].sort().values) for start, end in bounds)
 
+    def shard(self, rank: int, world: int) -> "RankingDataset":
+        """Part `rank` (from 0) of `world` parts of consecutive queries, for one of many processes.
+
+        The parts differ by one query at most. They are views: of a memory-mapped dataset a
+        process reads its own part only.
+
+        >>> ds = RankingDataset(torch.ones(10, 1), torch.ones(10), offsets=range(11))
+        >>> [ds.shard(rank, 3).query_ids.tolist() for rank in range(3)]
+        [[0, 1, 2], [3, 4, 5], [6, 7, 8, 9]]
+        """
+        if not 0 <= rank < world or world > len(self):
+            raise ValueError(
+                f"RankingDataset.shard: part {rank} of {world}, {len(self)} queries; give a rank "
+                "from 0 to world - 1 and no more parts than queries."
+            )
+        return self[rank * len(self) // world : (rank + 1) * len(self) // world]
+
     def batches(
         self,
         size: int = 1,
@@ -299,8 +309,8 @@ class RankingDataset:
         >>> [tuple(batch.mask.shape) for batch in ds.batches(size=2)]
         [(2, 2)]
         """
-        arrays = (self.features, self.relevance, self.groups, self._bounds)
-        return Batches(*arrays, size, shuffle, generator, bucket=bucket, dtype=dtype, reuse=reuse)
+        own = (self.features, self.relevance, self.groups, self._bounds)
+        return Batches(*own, size, shuffle, generator, bucket=bucket, dtype=dtype, reuse=reuse)
 
     def normalize(
         self, method: str = "minmax", fitted_on: "RankingDataset | None" = None
@@ -343,7 +353,7 @@ class RankingDataset:
 
     def save(self, path: str | Path, overwrite: bool = False) -> None:
         """Write a directory of .npy files and a meta.json, all or nothing, without pickle."""
-        save_arrays({name: getattr(self, name) for name in FIELDS}, self.info, path, overwrite)
+        save_arrays(self._fields(), self.info, path, overwrite)
 
     @classmethod
     def load(
@@ -364,28 +374,3 @@ class RankingDataset:
             return value
 
         return {name: own(value) for name, value in self.__dict__.items()}
-
-
-def _whole(name: str, values: Any) -> Tensor:
-    """`values` as an int64 tensor, or an error that says where texts go."""
-    try:
-        numbers = torch.as_tensor(values)
-    except (TypeError, ValueError) as error:
-        way_out = {
-            "groups": "labels 0, 1, …; RankingDataset.from_pandas makes them of a column of texts",
-            "document_ids": "whole numbers; names go into documents=",
-            "query_ids": "whole numbers or texts",
-        }[name]
-        raise TypeError(f"RankingDataset: {name} must be {way_out}.") from error
-    if numbers.is_floating_point() and not bool((numbers == numbers.round()).all()):
-        raise ValueError(f"RankingDataset: {name} must be whole numbers.")
-    return numbers.to(torch.int64)
-
-
-def _pick(values: Any, rows: slice | Tensor) -> Any:
-    """The rows of a tensor, an array or a list; None of None."""
-    if values is None or isinstance(rows, slice):
-        return None if values is None else values[rows]
-    if isinstance(values, Tensor):
-        return values[rows.to(values.device)]
-    return values[rows.numpy()] if isinstance(values, np.ndarray) else [values[i] for i in rows]
