@@ -15,6 +15,7 @@ import sys
 import browser as ask
 import pytest
 import torch
+from scipy.optimize import linprog
 from sphinx.application import Sphinx
 from sphinx.errors import SphinxWarning
 from sphinx.util.docutils import docutils_namespace
@@ -275,8 +276,10 @@ def test_it_begins_with_chapter_1(pages, visit):
     assert_the_page_is_right(page)
 
 
-@ask.needs_chromium
 def test_the_alt_text_has_the_numbers_of_the_picture():
+    assert "NDCG 1.000, D_ind .063" in PICTURES["hexagon"]()
+    assert "NDCG .979, D_ind .000" in PICTURES["hexagon"]()
+    assert all(x in extension.KINDS["hexagon"].alt for x in ("1.000", ".063", ".979"))
     alt = extension.KINDS["candidates"].alt
     numbers, _ = expected([0.89] * 5 + [0.88] * 5, 0.001)
     share = BIAS.sum() * tensor([0.89, 0.88]) / (5 * 1.77)
@@ -433,6 +436,174 @@ def test_a_hundred_takes_a_moment_unless_motion_is_unwelcome(pages, visit):
     assert page.evaluate(f"{click}; {tally}").startswith("100 drawn")
     moving = "[...document.querySelectorAll('.xp-box *')].filter(e => getComputedStyle(e)"
     assert page.evaluate(f"{moving}.transitionDuration !== '0s').length") == 0
+
+
+CORNERS = {
+    name: [float(BIAS[name.index(d)]) for d in "123"]
+    for name in ("123", "213", "231", "321", "312", "132")
+}
+THREE = torch.tensor([0, 0, 1])
+
+
+def policy(page):
+    return json.loads(page.locator(".xp-dot").get_attribute("data-value"))
+
+
+def assert_the_hexagon_is_right(page):
+    """The numbers of the tiles against the module; the lottery has the exposure that is shown."""
+    exposure = tensor(policy(page))
+    merit = tensor(
+        page.evaluate("[...document.querySelectorAll('.xp-merit3 input')].map(e => +e.value)")
+    )
+    exact = [
+        fpg.individual_disparity(exposure, merit),
+        fpg.group_disparity(exposure, merit, THREE),
+        fpg.expected_ndcg(exposure, merit),
+    ]
+    assert shown(page) == pytest.approx([float(x) for x in exact], abs=1e-6)
+    chances = tensor(read(page, ".xp-disc"))
+    assert float(chances.min()) >= 0
+    assert float(chances.sum()) == pytest.approx(1)
+    assert (chances @ tensor(list(CORNERS.values()))).tolist() == pytest.approx(
+        exposure.tolist(), abs=1e-5
+    )
+    return exposure, merit
+
+
+def best_value(merit, lam, measure):
+    """max NDCG - lam D over all lotteries, by a linear programme over the six lists."""
+    corners = tensor(list(CORNERS.values()))
+    if measure == "ind":
+        pairs = [(i, j) for i in range(3) for j in range(3) if merit[i] >= merit[j] > 0]
+        excess = [corners[:, i] / merit[i] - corners[:, j] / merit[j] for i, j in pairs]
+    else:
+        ratio = [corners[:, :2].sum(1) / merit[:2].sum(), corners[:, 2] / merit[2]]
+        ahead = int(merit[2] > merit[:2].mean())
+        excess = [ratio[ahead] - ratio[1 - ahead]]
+    size = len(excess)
+    useful = fpg.expected_ndcg(corners, merit.expand_as(corners))
+    cost = torch.cat([-useful, torch.full((size,), lam / size).double()])
+    below = torch.cat([torch.stack(excess), -torch.eye(size).double()], 1).numpy()
+    once = torch.cat([torch.ones(6), torch.zeros(size)])[None].numpy()
+    found = linprog(cost.numpy(), below, [0.0] * size, once, [1.0])
+    return -found.fun
+
+
+SLIDE = """([k, v]) => { const e = document.querySelectorAll('.xp-box input')[k];
+  e.value = v; e.dispatchEvent(new Event('input', {bubbles: true})); }"""
+
+
+@ask.needs_chromium
+def test_the_optimum_of_every_price_is_that_of_the_linear_programme(pages, visit):
+    page = visit(pages / "hexagon.html", reduced_motion="reduce")
+    generator = torch.Generator().manual_seed(5)
+    for trial in range(12):
+        for document in range(3):
+            merit = round(float(torch.rand(1, generator=generator)), 1 if trial % 2 else 2)
+            page.evaluate(SLIDE, [1 + document, max(0.01, merit)])
+        for measure, name in ("ind", "individual"), ("group", "group"):
+            page.get_by_role("button", name=name).click()
+            for step in (0, 12, 30, 55, 100):
+                page.evaluate(SLIDE, [0, step])
+                _, merit = assert_the_hexagon_is_right(page)
+                ind, group, ndcg = shown(page)
+                lam = (step / 100) ** 2
+                value = ndcg - lam * (ind if measure == "ind" else group)
+                if measure == "group" and merit[2] == merit[:2].mean():
+                    continue  # a tie: both directions count, and this programme has one
+                assert value == pytest.approx(best_value(merit, lam, measure), abs=1e-7)
+
+
+@ask.needs_chromium
+def test_the_hexagon_has_document_1_up_and_its_corners_named_by_their_lists(pages, visit):
+    page = visit(pages / "hexagon.html")
+    discs = list(zip(*(read(page, ".xp-disc", a) for a in ("cx", "cy")), strict=True))
+    places = dict(zip(CORNERS, discs, strict=True))
+    words = page.locator(".xp-stage text").all_text_contents()
+    assert words[:6] == list(CORNERS)
+    assert places["123"][1] == pytest.approx(places["132"][1])
+    assert max(places["123"][1], places["132"][1]) < min(
+        y for n, (_, y) in places.items() if n[0] > "1"
+    )
+    assert places["213"][0] == max(x for x, _ in discs)  # 2 to the right, 3 to the left
+    assert places["312"][0] == min(x for x, _ in discs)
+
+
+@ask.needs_chromium
+def test_a_policy_by_mouse_keyboard_and_touch(pages, visit):
+    view = {"width": ask.NARROW, "height": 1400}
+    page = visit(pages / "hexagon.html", viewport=view, has_touch=True, reduced_motion="reduce")
+    assert policy(page) == pytest.approx(CORNERS["123"])
+    stage = page.locator(".xp-stage").bounding_box()
+    middle = (stage["x"] + stage["width"] / 2, stage["y"] + stage["width"] * 160 / 360)
+    box = page.locator(".xp-dot").bounding_box()
+    page.mouse.move(box["x"] + 10, box["y"] + 10)
+    page.mouse.down()
+    page.mouse.move(*middle, steps=3)
+    assert policy(page) == pytest.approx([float(BIAS[:3].mean())] * 3, abs=0.005)
+    assert_the_hexagon_is_right(page)
+    assert "off the frontier" in page.locator(".xp-remark").inner_text()
+    page.mouse.move(middle[0] + 900, middle[1] + 300)  # far outside: the nearest lottery
+    page.mouse.up()
+    assert (
+        min(
+            sum((a - b) ** 2 for a, b in zip(policy(page), CORNERS[name], strict=True))
+            for name in ("213", "231")
+        )
+        < 1e-6
+    )
+    assert_the_hexagon_is_right(page)
+    page.locator(".xp-dot").focus()
+    before = policy(page)
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.press("ArrowUp")
+    after = policy(page)
+    assert after[0] > before[0]
+    assert after[2] > before[2]
+    assert_the_hexagon_is_right(page)
+    assert f"document 1 gets {after[0]:.3f}".replace(" 0.", " .") in page.locator(
+        ".xp-dot"
+    ).get_attribute("aria-valuetext")
+    page.touchscreen.tap(*middle)
+    page.wait_for_function("JSON.parse(document.querySelector('.xp-dot').dataset.value)[1] < .72")
+    session = page.context.new_cdp_session(page)
+    for k, kind in enumerate(["touchStart", "touchMove", "touchMove", "touchEnd"]):
+        points = [] if kind == "touchEnd" else [{"x": middle[0], "y": middle[1] - 25 * k}]
+        session.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+    assert policy(page)[0] > 0.8
+    assert page.evaluate("scrollY") == 0
+    assert_the_hexagon_is_right(page)
+    page.get_by_role("button", name="Reset").click()
+    assert policy(page) == pytest.approx(CORNERS["123"])
+
+
+@ask.needs_chromium
+def test_lists_drawn_from_a_policy_have_its_exposure(pages, visit):
+    page = visit(pages / "hexagon.html", reduced_motion="reduce")
+    page.get_by_role("button", name="Draw a list").click()
+    assert page.locator(".xp-lists span").all_text_contents() == ["123"]  # at the corner
+    page.evaluate(SLIDE, [0, 100])
+    assert page.locator(".xp-lists:visible").count() == 0  # another policy
+    for _ in range(15):
+        page.get_by_role("button", name="Draw a hundred").click()
+    assert "1500 drawn" in page.locator(".xp-tally").inner_text()
+    found = json.loads(page.locator(".xp-ring").get_attribute("data-value"))
+    assert found == pytest.approx(policy(page), abs=5 * 0.25 / math.sqrt(1500))
+    page.wait_for_timeout(600)
+    assert "Last list: " in page.locator("[aria-live=polite]").inner_text()
+
+
+@ask.needs_chromium
+def test_the_price_moves_the_policy_along_the_frontier(pages, visit):
+    """With motion it travels, and every picture on the way is right."""
+    page = visit(pages / "hexagon.html", reduced_motion="no-preference")
+    page.evaluate(SLIDE, [0, 100])
+    page.wait_for_function("document.querySelector('.xp-tile output').dataset.value < 1e-9")
+    page.wait_for_function("/and is fair/.test(document.querySelector('.xp-headline').textContent)")
+    v, merit = assert_the_hexagon_is_right(page)
+    assert v.tolist() == pytest.approx((merit * BIAS[:3].sum() / merit.sum()).tolist(), abs=1e-9)
+    page.get_by_label("price of disparity").press("Home")
+    page.wait_for_function("document.querySelector('.xp-tile output').dataset.value > .06")
 
 
 SMALL = """() => [...document.querySelectorAll('.xp-box *')].filter(e => [...e.childNodes].some(

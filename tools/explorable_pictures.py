@@ -11,8 +11,9 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import torch
+from torch import Tensor
 
-from fairpg_lite import PlackettLuce, group_disparity, position_bias
+from fairpg_lite import PlackettLuce, group_disparity, individual_disparity, position_bias
 from fairpg_lite.metrics import expected_ndcg
 
 FOLDER = Path(__file__).resolve().parents[1] / "book" / "explorables"
@@ -107,7 +108,91 @@ def candidates() -> str:
     return svg(640, 418, parts)
 
 
-PICTURES = {"candidates": candidates}
+LISTS = ["123", "213", "231", "321", "312", "132"]
+SCALE = 300  # pixels for one unit of exposure
+AXES = torch.tensor([[0.0, 1.0], [3**0.5 / 2, -0.5], [-(3**0.5) / 2, -0.5]], dtype=torch.float64)
+
+
+def pixel(exposure: Tensor) -> tuple[float, float]:
+    """Where a triple stands: document 1 pulls up, 2 to the lower right, 3 to the lower left."""
+    x, y = (exposure @ AXES).tolist()
+    return 180 + SCALE * x, 175 - SCALE * y
+
+
+def best_lottery(corners: Tensor, merit: Tensor, lam: float) -> Tensor:
+    """The exposure that maximises NDCG - lam D_ind over all lotteries, by a linear programme.
+
+    Its variables are the lists' probabilities and one excess for each pair of D_ind.
+    """
+    from scipy.optimize import linprog
+
+    n = len(merit)
+    pairs = [(i, j) for i in range(n) for j in range(n) if merit[i] >= merit[j]]
+    excess = torch.stack([corners[:, i] / merit[i] - corners[:, j] / merit[j] for i, j in pairs])
+    cost = torch.cat(
+        [-expected_ndcg(corners, merit.expand_as(corners)), torch.full((len(pairs),), lam)]
+    )
+    cost[len(corners) :] /= len(pairs)
+    upper = torch.cat([excess, -torch.eye(len(pairs), dtype=excess.dtype)], 1)
+    once = torch.cat([torch.ones(len(corners)), torch.zeros(len(pairs))])[None]
+    below, total = upper.numpy(), once.numpy()
+    found = linprog(cost.numpy(), below, [0.0] * len(pairs), total, [1.0])
+    return torch.tensor(found.x[: len(corners)], dtype=corners.dtype) @ corners
+
+
+def field(bias: Tensor, merit: Tensor, most: float) -> Iterable[str]:
+    """Dots all over the hexagon: green where D_ind is 0, else as large as it is."""
+    for row, y in enumerate(range(34, 300, 12)):
+        for x in range(30 + 6 * (row % 2), 330, 12):
+            place = torch.tensor([(x - 180) / SCALE, (175 - y) / SCALE], dtype=merit.dtype)
+            v = bias.mean() + 2 / 3 * AXES @ place
+            if (v.sort(descending=True).values.cumsum(0) > bias.cumsum(0) + 1e-9).any():
+                continue
+            d = individual_disparity(v, merit).item()
+            radius, fill = (5 * (d / most) ** 0.5, LINE) if d > 1e-9 else (4.5, "#9AD6C3")
+            yield f'<circle cx="{x}" cy="{y}" r="{radius:.1f}" fill="{fill}"/>'
+
+
+def hexagon() -> str:
+    """Three documents with merits 1, .8, .6: all lotteries, and the frontier of D_ind."""
+    merit = torch.tensor([1.0, 0.8, 0.6], dtype=torch.float64)
+    bias = position_bias(3, dtype=torch.float64)
+    corners = torch.stack([bias[[name.index(d) for d in "123"]] for name in LISTS])
+    points = " ".join("{:.1f},{:.1f}".format(*pixel(c)) for c in corners)
+    disparity = individual_disparity(corners, merit.expand_as(corners))
+    names = []
+    for name, corner in zip(LISTS, corners, strict=True):
+        (x, y), (dx, dy) = pixel(corner), (corner @ AXES).tolist()
+        names.append(text(x + 55 * dx, y - 45 * dy + 5, name, more=MIDDLE + BOLD))
+    frontier = [best_lottery(corners, merit, lam) for lam in (0.0, 0.33, 1.0)]
+    line = " ".join("{:.1f},{:.1f}".format(*pixel(v)) for v in frontier)
+    said = []
+    for y, title, v in (
+        (150, "Sorted list", frontier[0]),
+        (226, "Best fair lottery", frontier[-1]),
+    ):
+        d, u = individual_disparity(v, merit).item(), expected_ndcg(v, merit).item()
+        said.append(text(400, y, title, more=BOLD))
+        said.append(text(400, y + 20, f"NDCG {number(u, 3)}, D_ind {number(d, 3)}"))
+        exposure = ", ".join(number(e, 3) for e in v.tolist())
+        said.append(text(400, y + 40, f"exposure {exposure}", fill=SOFT))
+    ends = [pixel(frontier[0]), pixel(frontier[-1])]
+    dots = [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="6" fill="{INK}"/>' for x, y in ends]
+    parts = [
+        *field(bias, merit, disparity.max().item()),
+        f'<polygon points="{points}" fill="none" stroke="{SOFT}" stroke-width="1.5"/>',
+        f'<polyline points="{line}" fill="none" stroke="#A8437F" stroke-width="5"/>',
+        *dots,
+        *names,
+        text(400, 50, "Merits 1, .8 and .6", size=17),
+        text(400, 76, "green: fair; grey: the larger, the less fair", size=12, fill=SOFT),
+        text(400, 94, "line: the frontier from useful to fair", size=12, fill=SOFT),
+        *said,
+    ]
+    return svg(640, 310, parts)
+
+
+PICTURES = {"candidates": candidates, "hexagon": hexagon}
 
 
 def main() -> None:

@@ -61,5 +61,5 @@
     else begin();
   }
 
-  Object.assign(globalThis.fairpg, { element, short, button, speaker, lottery, mount });
+  Object.assign(globalThis.fairpg, { element, short, button, speaker, lottery, mount, still: () => still.matches });
 })();
