@@ -1,8 +1,10 @@
 """Errors that say what was wrong, where, and how to mend it."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import wraps
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -145,3 +147,41 @@ def padding_last(where: str, rankings: Tensor, mask: Tensor) -> None:
             f"{where}: rankings{first} places padding before a real document; "
             "padding must come last."
         )
+
+
+class _NotTwice(torch.autograd.Function):
+    """A gradient as it is, that says so when somebody differentiates it."""
+
+    @staticmethod
+    def forward(ctx: Any, what: str, gradient: Tensor, *sources: Tensor) -> Tensor:
+        ctx.what = what
+        return gradient.view_as(gradient)
+
+    @staticmethod
+    def backward(ctx: Any, *upstream: Tensor) -> None:
+        raise RuntimeError(
+            f"{ctx.what} can be differentiated once, and this asks for a second derivative; "
+            "differentiate its gradient by finite differences instead."
+        )
+
+
+def differentiable_once(what: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """For a ``backward`` whose own derivative is unknown: an error instead of a silent zero.
+
+    PyTorch's ``once_differentiable`` raises only if the incoming gradient has a history; that of
+    ``torch.autograd.functional.hessian`` has none. The first gradient returned is guarded.
+    """
+
+    def decorate(backward: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(backward)
+        def guarded(ctx: Any, *upstream: Tensor) -> Any:
+            with torch.no_grad():
+                first, *rest = backward(ctx, *upstream)
+            if torch.is_grad_enabled():
+                sources = [t for t in (*upstream, *ctx.saved_tensors) if t.requires_grad]
+                first = _NotTwice.apply(what, first, *sources)
+            return first, *rest
+
+        return guarded
+
+    return decorate

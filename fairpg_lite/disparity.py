@@ -10,7 +10,6 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from fairpg_lite import _check
 
@@ -67,37 +66,46 @@ def individual_disparity(exposure: Tensor, merit: Tensor, mask: Tensor | None = 
     merit = _check_inputs("individual_disparity", exposure, merit, mask)
     # Without merit, an infinite bar: the ratio is 0, and nobody has at least that merit.
     bar = merit.masked_fill(merit <= 0, math.inf)
-    pairs = _at_least(merit, bar, exposure.dtype)
-    return Hinge.apply(exposure / bar, pairs) / pairs.sum((-1, -2)).clamp(min=1.0)
-
-
-def _at_least(merit: Tensor, bar: Tensor, dtype: torch.dtype) -> Tensor:
-    """One where merit_i >= bar_j, else zero ``(…, n, n)``; by way of booleans: half as fast."""
-    pairs = torch.empty((*merit.shape, merit.shape[-1]), dtype=dtype, device=merit.device)
-    return torch.ge(merit.detach().unsqueeze(-1), bar.detach().unsqueeze(-2), out=pairs)
+    excess, pairs = Hinge.apply(exposure / bar, merit, bar)
+    return excess / pairs.clamp(min=1.0)
 
 
 class Hinge(torch.autograd.Function):
-    """Sum over pairs of max(0, ratio_i - ratio_j) ``(…)``.
+    """Sum over pairs with merit_i >= bar_j of max(0, ratio_i - ratio_j), and their number ``(…)``.
 
-    ``ratio (…, m)``; ``pairs (…, m, m)`` is one for a pair that counts, else zero. The slope in
-    ratio_i is the number of pairs in which i is ahead less the number in which it is behind
-    (chapter 7, the indicator); written out because autograd would walk the m x m arrays again.
+    ``ratio``, ``merit`` and ``bar`` are ``(…, m)``. The slope in ratio_i is the number of pairs in
+    which i is ahead less the number in which it is behind (chapter 7, the indicator); written out
+    because autograd would keep the m x m tables, which exist here for a few rows at a time.
     """
 
     @staticmethod
-    def forward(ctx: Any, ratio: Tensor, pairs: Tensor) -> Tensor:
-        excess = (ratio.unsqueeze(-1) - ratio.unsqueeze(-2)).mul_(pairs).relu_()
-        value = excess.sum((-1, -2))
-        ahead = excess.sign_()
-        ctx.save_for_backward(ahead.sum(-1) - ahead.sum(-2))
-        return value
+    def forward(ctx: Any, ratio: Tensor, merit: Tensor, bar: Tensor) -> tuple[Tensor, Tensor]:
+        value, count = torch.zeros_like(ratio[..., 0]), torch.zeros_like(ratio[..., 0])
+        slope = torch.zeros_like(ratio)
+        for rows in _row_pieces(ratio):
+            # Compared into numbers, not booleans: what follows multiplies with it.
+            pairs = ratio.new_empty((*ratio[..., rows].shape, ratio.shape[-1]))
+            torch.ge(merit[..., rows, None], bar.unsqueeze(-2), out=pairs)
+            excess = (ratio[..., rows, None] - ratio.unsqueeze(-2)).mul_(pairs).relu_()
+            value += excess.sum((-1, -2))
+            count += pairs.sum((-1, -2))
+            ahead = excess.sign_()
+            slope[..., rows] += ahead.sum(-1)
+            slope -= ahead.sum(-2)
+        ctx.save_for_backward(slope)
+        ctx.mark_non_differentiable(count)
+        return value, count
 
     @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor, None]:
+    def backward(ctx: Any, upstream: Tensor, _: Tensor) -> tuple[Tensor, None, None]:
         (slope,) = ctx.saved_tensors
-        return upstream.unsqueeze(-1) * slope, None
+        return upstream.unsqueeze(-1) * slope, None, None
+
+
+def _row_pieces(table: Tensor) -> list[slice]:
+    """Rows of an m x m table for each row of ``table (…, m)``, about a million cells at a time."""
+    size = max(1, 1_000_000 // max(1, table.numel()))
+    return [slice(i, i + size) for i in range(0, table.shape[-1], size)]
 
 
 def group_ratios(
@@ -168,10 +176,8 @@ def group_disparity(
         )
     ratio, mean_merit = group_ratios(exposure, merit, groups, mask)
     present = mean_merit > 0
-    pairs = present.unsqueeze(-1) & present.unsqueeze(-2)
-    if not two_sided:
-        pairs = pairs & (mean_merit.unsqueeze(-1) >= mean_merit.unsqueeze(-2))
-    excess = Hinge.apply(ratio, pairs.to(ratio.dtype))
+    level = present.to(ratio.dtype) if two_sided else mean_merit
+    excess, _ = Hinge.apply(ratio, level, level.masked_fill(~present, math.inf))
     count = present.sum(-1)
     n_pairs = count * (count - 1) / 2
     return torch.where(n_pairs > 0, excess / n_pairs.clamp(min=1.0), undefined).to(exposure.dtype)

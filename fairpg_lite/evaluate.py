@@ -15,7 +15,8 @@ from fairpg_lite import metrics
 from fairpg_lite.batch import Batch
 from fairpg_lite.data import RankingDataset
 from fairpg_lite.disparity import Merit, group_disparity, individual_disparity, merit_of
-from fairpg_lite.exposure import TOLERANCE, position_bias, ranking_exposure
+from fairpg_lite.exact import TOLERANCE
+from fairpg_lite.exposure import position_bias, ranking_exposure
 from fairpg_lite.policy import PlackettLuce
 
 Scorer = Callable[[Tensor], Tensor]

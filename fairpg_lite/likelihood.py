@@ -12,15 +12,16 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
+
+from fairpg_lite._check import differentiable_once
 
 
 def _in_order(scores: Tensor, rankings: Tensor, mask: Tensor | None) -> tuple[Tensor, bool]:
     """Scores by position ``(S, …, n)``, padding -inf; and whether plain exponentials are safe."""
     shifted = scores if mask is None else scores.masked_fill(~mask, -math.inf)
-    shifted = shifted - shifted.amax(-1, keepdim=True)
+    shifted = shifted - shifted.detach().amax(-1, keepdim=True)
     lowest = shifted.masked_fill(shifted == -math.inf, 0.0) if mask is not None else shifted
-    safe = float(lowest.amin()) > 0.8 * math.log(torch.finfo(scores.dtype).tiny)
+    safe = float(lowest.detach().amin()) > 0.8 * math.log(torch.finfo(scores.dtype).tiny)
     return shifted.expand(rankings.shape).gather(-1, rankings), safe
 
 
@@ -70,7 +71,6 @@ class LogProb(torch.autograd.Function):
         return log_steps(scores, rankings, mask).sum(-1)
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor, None, None]:
         scores, rankings = ctx.saved_tensors
         slopes = upstream.unsqueeze(-1) * log_slopes(scores, rankings, ctx.mask)
@@ -97,7 +97,7 @@ class ScoreFunction(torch.autograd.Function):
         return mean.view_as(mean)
 
     @staticmethod
-    @once_differentiable
+    @differentiable_once("a mean over sampled rankings")
     def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
         scores, advantage, rankings = ctx.saved_tensors
         coefficient = upstream * advantage

@@ -5,20 +5,35 @@ from a softmax over those that are left.
 """
 
 import math
+from collections.abc import Callable
+from functools import wraps
+from typing import Concatenate, ParamSpec
 
 import torch
 from torch import Tensor
 
 from fairpg_lite import _check
-from fairpg_lite.exposure import (
-    TOLERANCE,
-    check_bias,
-    exact_exposure,
-    exact_position_probs,
-    log2_bias,
-    ranking_exposure,
-)
+from fairpg_lite.exact import TOLERANCE, exact_exposure, exact_position_probs
+from fairpg_lite.exposure import check_bias, log2_bias, ranking_exposure
 from fairpg_lite.likelihood import LogProb, ScoreFunction
+
+_P = ParamSpec("_P")
+
+
+def _at_least_single(
+    method: Callable[Concatenate["PlackettLuce", _P], Tensor],
+) -> Callable[Concatenate["PlackettLuce", _P], Tensor]:
+    """Half-precision scores are computed with in float32, and only the result is rounded."""
+
+    @wraps(method)
+    def computed(policy: "PlackettLuce", *args: _P.args, **kwargs: _P.kwargs) -> Tensor:
+        dtype = policy.scores.dtype
+        if dtype.itemsize >= 4:
+            return method(policy, *args, **kwargs)
+        wide = PlackettLuce(policy.scores.float(), policy.mask, policy.validate_args)
+        return method(wide, *args, **kwargs).to(dtype)
+
+    return computed
 
 
 class PlackettLuce:
@@ -102,6 +117,7 @@ class PlackettLuce:
         """
         return self._masked(-math.inf).argsort(dim=-1, descending=True, stable=True)
 
+    @_at_least_single
     def log_prob(self, rankings: Tensor) -> Tensor:
         """Log-probability ``(…)`` of rankings ``(…, n)``, extra sample axes first.
 
@@ -111,6 +127,7 @@ class PlackettLuce:
             _check.permutations("log_prob", rankings, self.scores.shape[-1], self.mask)
         return LogProb.apply(self.scores, rankings, self.mask)
 
+    @_at_least_single
     def entropy(self) -> Tensor:
         """Entropy ``(…)`` of Softmax(scores), the paper's regulariser; not that of the ranking.
 
@@ -156,6 +173,7 @@ class PlackettLuce:
             advantage = advantage * (samples / (samples - 1))
         return ScoreFunction.apply(self.scores, mean, advantage, rankings, self.mask)
 
+    @_at_least_single
     def position_probs(self, tolerance: float = TOLERANCE) -> Tensor:
         """Exact probabilities ``(…, n, n)``: row = document, column = position.
 
@@ -170,6 +188,7 @@ class PlackettLuce:
         taken = torch.arange(probs.shape[-1], device=probs.device) < count
         return torch.where(self.mask.unsqueeze(-1) & taken.unsqueeze(-2), probs, 0.0)
 
+    @_at_least_single
     def exposure(
         self,
         position_bias: Tensor | None = None,

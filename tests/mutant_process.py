@@ -2,7 +2,8 @@
 
 python mutant_process.py
 
-Reads lines of JSON, {"folder": ..., "tests": [...]}, and answers each with {"code", "output"}.
+Reads lines of JSON, {"folder": ..., "tests": [...], "plant": a name of plants.py or null},
+and answers each with {"code", "output"}.
 Starting Python, PyTorch and pytest takes longer than the tests, so that is done once: every run is
 a fork of this process, which has imported everything but the package itself.
 """
@@ -32,7 +33,7 @@ HEAVY = (
 )
 
 
-def run(folder: Path, tests: list[str], output: Path) -> None:
+def run(folder: Path, tests: list[str], plant: str | None, output: Path) -> None:
     """In the fork: the tests of ``folder`` against the package of ``folder``; never returns."""
     with output.open("w") as file:
         for stream in (1, 2):
@@ -41,6 +42,9 @@ def run(folder: Path, tests: list[str], output: Path) -> None:
     paths = [str(folder), str(folder / "tests")]
     os.environ["PYTHONPATH"] = os.pathsep.join(paths)  # for processes that the tests start
     sys.path[:0] = paths
+    if plant is not None:
+        importlib.import_module("fairpg_lite")
+        importlib.import_module("plants").PLANTS[plant][0]()
     # Hypothesis is imported already; that its asserts are not rewritten is no concern here.
     quiet = ["-W", "ignore::pytest.PytestAssertRewriteWarning"]
     code = pytest.main(["-q", "-x", "-p", "no:cacheprovider", *quiet, *tests])
@@ -48,13 +52,13 @@ def run(folder: Path, tests: list[str], output: Path) -> None:
     os._exit(int(code))
 
 
-def answer(folder: str, tests: list[str]) -> dict:
+def answer(folder: str, tests: list[str], plant: str | None) -> dict:
     with tempfile.TemporaryDirectory() as place:
         output = Path(place, "output")
         pid = os.fork()
         if pid == 0:
             try:
-                run(Path(folder), tests, output)
+                run(Path(folder), tests, plant, output)
             except BaseException:
                 output.write_text(traceback.format_exc())
             os._exit(99)

@@ -6,12 +6,20 @@ import numpy as np
 import pytest
 import torch
 from oracles import all_rankings, expectation, log2_bias, position_probs_by_subsets
+from torch.autograd.functional import hessian
 from torch.testing import assert_close
+from torch.utils._python_dispatch import TorchDispatchMode
 
-from fairpg_lite import PlackettLuce, position_bias, ranking_exposure
-from fairpg_lite.discount import circle, discount_nodes, exponential_sum
-from fairpg_lite.race import RankGeneratingFunction, log_weights, time_grid
-from fairpg_lite.race_exposure import RaceExposure
+from fairpg_lite import (
+    PlackettLuce,
+    expected_dcg,
+    group_disparity,
+    individual_disparity,
+    position_bias,
+    ranking_exposure,
+)
+from fairpg_lite.exact import ExactExposure, RankGeneratingFunction, log_weights, time_grid
+from fairpg_lite.nodes import circle, discount_nodes, exponential_sum
 
 FINE = {"rtol": 0.0, "atol": 1e-8}
 
@@ -184,7 +192,7 @@ def test_written_out_gradient_equals_finite_differences():
 @pytest.mark.parametrize("bias", [None, [1.0, 0.2, 0.9, 0.0, 0.0, 0.0]], ids=["log2", "uneven"])
 def test_exposure_is_the_weighted_sum_of_generating_functions(bias, chunk, monkeypatch):
     """Real and complex nodes, in one piece and in several: the fused sum and its gradient."""
-    monkeypatch.setattr("fairpg_lite.race._CHUNK", chunk)
+    monkeypatch.setattr("fairpg_lite.exact._CHUNK", chunk)
     bias = None if bias is None else torch.tensor(bias, dtype=torch.float64)
     s = torch.stack([scores(6, 1.5), scores(6, 0.2, seed=1)]).requires_grad_()
     log_t, weight = time_grid(log_weights(s), 0.35, 1e-10)
@@ -192,7 +200,7 @@ def test_exposure_is_the_weighted_sum_of_generating_functions(bias, chunk, monke
     assert nodes.is_complex() == (bias is not None)
 
     def fused(x):
-        return RaceExposure.apply(log_weights(x), nodes, coefficients, log_t, weight)
+        return ExactExposure.apply(log_weights(x), nodes, coefficients, log_t, weight)
 
     parts = RankGeneratingFunction.apply(log_weights(s), nodes, log_t, weight)
     summed = torch.real(parts @ coefficients)
@@ -207,7 +215,7 @@ def test_pieces_do_not_change_the_result(monkeypatch):
     s = scores(9).requires_grad_()
     whole = PlackettLuce(s).exposure()
     (expected,) = torch.autograd.grad(whole[0], s)
-    monkeypatch.setattr("fairpg_lite.race._CHUNK", 500)
+    monkeypatch.setattr("fairpg_lite.exact._CHUNK", 500)
     pieces = PlackettLuce(s).exposure()
     (grad,) = torch.autograd.grad(pieces[0], s)
     assert_close(pieces, whole, rtol=0, atol=1e-14)
@@ -250,3 +258,121 @@ def test_ranking_exposure_pays_the_position():
     for row, ranking in zip(paid, all_rankings(4), strict=True):
         for document in range(4):
             assert row[document] == bias[ranking.index(document)]
+
+
+@pytest.mark.parametrize("method", ["exact", "sample"])
+def test_inference_mode_leaves_nothing_behind(method):
+    """What is cached under inference_mode must still serve a gradient; the length is a new one."""
+    bias = position_bias(53, "reciprocal", dtype=torch.float64)
+    s = scores(53, seed=5)
+    with torch.inference_mode():
+        calm = PlackettLuce(s).exposure(method=method, generator=torch.Generator().manual_seed(0))
+        PlackettLuce(s).exposure(bias)
+        PlackettLuce(s).position_probs()
+        expected_dcg(calm, s.abs())
+    leaf = s.clone().requires_grad_()
+    policy = PlackettLuce(leaf)
+    exposure = policy.exposure(method=method, generator=torch.Generator().manual_seed(0))
+    assert_close(exposure.detach(), calm, rtol=0, atol=1e-14)
+    (exposure[0] + policy.exposure(bias)[0] + policy.position_probs()[0, 0]).backward()
+    expected_dcg(policy.exposure(), s.abs()).backward()
+    assert torch.isfinite(leaf.grad).all()
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_half_precision_is_rounded_at_the_end_only(dtype):
+    s = scores(15, 2.0).to(dtype)
+    probs = position_probs_by_subsets(s.double())
+    exact = probs @ log2_bias(15)
+    policy = PlackettLuce(s)
+    rankings = policy.sample((50,), torch.Generator().manual_seed(0))
+    wide = PlackettLuce(s.double())
+    pairs = {
+        "exposure": (policy.exposure(), exact),
+        "probs": (policy.position_probs(), probs),
+        "sampled": (
+            policy.exposure(method="sample", rankings=rankings),
+            wide.exposure(method="sample", rankings=rankings),
+        ),
+        "log_prob": (policy.log_prob(rankings), wide.log_prob(rankings)),
+        "entropy": (policy.entropy(), wide.entropy()),
+    }
+    for name, (got, expected) in pairs.items():
+        assert got.dtype == dtype, name
+        # Half a unit in the last place, and a little for the float32 on the way.
+        assert_close(
+            got.double(), expected, rtol=0.51 * torch.finfo(dtype).eps, atol=2e-5, msg=name
+        )
+
+
+@pytest.mark.parametrize("n", [50, 700])
+def test_a_long_list_needs_no_large_table(n):
+    """Tables are walked in pieces: no tensor made on the way exceeds a few million cells."""
+    largest = 0
+
+    class Watch(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            nonlocal largest
+            out = func(*args, **(kwargs or {}))
+            for tensor in out if isinstance(out, tuple | list) else [out]:
+                if isinstance(tensor, torch.Tensor):
+                    largest = max(largest, tensor.untyped_storage().nbytes())
+            return out
+
+    s = scores(8 * n).reshape(8, n).requires_grad_()
+    merit = scores(8 * n, seed=1).abs().reshape(8, n)
+    with Watch():
+        exposure = PlackettLuce(s).exposure(tolerance=1e-4)
+        individual_disparity(exposure, merit).sum().backward()
+    assert largest <= 8 * 1_100_000
+
+
+def test_second_derivatives_are_right_or_refused():
+    """torch.autograd.functional.hessian used to get zeros, without a word."""
+    s = scores(4, 1.5)
+    ranking = torch.tensor([2, 0, 3, 1])
+
+    def plain(x):
+        placed = x[ranking]
+        return sum(placed[k] - placed[k:].logsumexp(0) for k in range(4))
+
+    expected = hessian(plain, s)
+    assert_close(hessian(lambda x: PlackettLuce(x).log_prob(ranking), s), expected)
+    far = torch.tensor([900.0, 0.4, 0.0, -900.0], dtype=torch.float64)
+    assert_close(hessian(lambda x: PlackettLuce(x).log_prob(ranking), far), hessian(plain, far))
+    mask, padded = torch.tensor([True] * 4 + [False]), torch.cat([s, s[:1]])
+    longer = torch.tensor([2, 0, 3, 1, 4])
+    found = hessian(lambda x: PlackettLuce(x, mask).log_prob(longer), padded)
+    assert_close(found[:4, :4], expected)
+    assert (found[4] == 0).all()
+    refused = {
+        "exact exposure": lambda x: PlackettLuce(x).exposure()[0],
+        "position_probs": lambda x: PlackettLuce(x).position_probs()[0, 0],
+        "sampled rankings": lambda x: PlackettLuce(x).exposure(method="sample")[0],
+    }
+    for name, function in refused.items():
+        with pytest.raises(RuntimeError, match=f"{name} can be differentiated once"):
+            hessian(function, s)
+        # A gradient that only could be differentiated is no error.
+        leaf = s.clone().requires_grad_()
+        torch.autograd.grad(function(leaf), leaf, create_graph=True)
+
+
+def test_disparities_bend_as_their_parts_do():
+    """The hinge is piecewise linear, so D of a curve bends with the curve alone."""
+    merit = torch.tensor([3.0, 1.0, 2.0, 1.0], dtype=torch.float64)
+    groups = torch.tensor([0, 1, 0, 1])
+    at = torch.tensor([0.9, 0.2, 0.5, 0.1], dtype=torch.float64)
+    for function in (
+        lambda x: individual_disparity(x**3, merit),
+        lambda x: group_disparity(x**3, merit, groups),
+    ):
+        step = 1e-4 * torch.eye(4, dtype=torch.float64)
+        leaf = [(at + sign * row).requires_grad_() for row in step for sign in (1, -1)]
+        slopes = [torch.autograd.grad(function(x), x)[0] for x in leaf]
+        differences = torch.stack(
+            [(up - down) / 2e-4 for up, down in zip(slopes[::2], slopes[1::2], strict=True)]
+        )
+        found = hessian(function, at)
+        assert found.abs().max() > 0.1
+        assert_close(found, differences, rtol=1e-6, atol=1e-6)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 from mutants import MUTANTS
+from plants import PLANTS
 
 from fairpg_lite import group_disparity
 
@@ -22,8 +23,9 @@ def run_on_copy():
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     with subprocess.Popen(command, cwd="/", **pipes) as process:
 
-        def run(folder: Path, *tests: str) -> tuple[int, str]:
-            asked = {"folder": str(folder), "tests": [f"tests/{test}" for test in tests]}
+        def run(folder: Path, *tests: str, plant: str | None = None) -> tuple[int, str]:
+            tests = [f"tests/{test}" for test in tests]
+            asked = {"folder": str(folder), "tests": tests, "plant": plant}
             process.stdin.write(json.dumps(asked) + "\n")
             process.stdin.flush()
             answer = json.loads(process.stdout.readline())
@@ -50,11 +52,21 @@ def test_planted_bug_is_caught(mutant, copy, run_on_copy):
     text = source.read_text()
     assert text.count(right) == 1, f"{name}: {file} no longer holds the text to break, exactly once"
     source.write_text(text.replace(right, wrong))
-    code, output = run_on_copy(copy, test)
+    assert_caught(name, test, copy, *run_on_copy(copy, test))
+
+
+@pytest.mark.parametrize("name", PLANTS)
+def test_wrong_function_is_caught(name, run_on_copy):
+    """The package as it is, with one function replaced in memory."""
+    test = PLANTS[name][1]
+    assert_caught(name, test, ROOT, *run_on_copy(ROOT, test, plant=name))
+
+
+def assert_caught(name: str, test: str, folder: Path, code: int, output: str) -> None:
     # 1 = tests ran and failed; anything else (no test found, import error) proves nothing.
     assert code == 1, f"{name} was not caught by {test}:\n{output[-1500:]}"
     assert "ImportError" not in output
-    assert str(copy) in output or "AssertionError" in output or "E  " in output
+    assert str(folder) in output or "AssertionError" in output or "E  " in output
 
 
 def test_the_copy_itself_is_what_runs_and_passes(copy, run_on_copy):
@@ -64,7 +76,11 @@ def test_the_copy_itself_is_what_runs_and_passes(copy, run_on_copy):
         "import fairpg_lite\n"
         f"def test_copy():\n    assert fairpg_lite.__file__.startswith({str(copy)!r})\n"
     )
-    code, output = run_on_copy(copy, "test_probe.py", *sorted({m[4] for m in MUTANTS}))
+    code, output = run_on_copy(
+        copy,
+        "test_probe.py",
+        *sorted({m[4] for m in MUTANTS} | {test for _, test in PLANTS.values()}),
+    )
     assert code == 0, output[-2000:]
 
 

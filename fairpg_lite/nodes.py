@@ -22,8 +22,9 @@ def _nodes(bias: bytes, tolerance: float) -> tuple[np.ndarray, np.ndarray]:
 
 
 @lru_cache(maxsize=1024)
+@torch.inference_mode(False)
 def _log2_nodes(n: int, tolerance: float, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
-    """Shared, so never written to."""
+    """Shared, so never written to, and fit for a gradient later on."""
     # 16, 24, 32, 48, 64, ...: a power of two or halfway to the next.
     power = max(16, 1 << (n - 1).bit_length())
     length = 3 * power // 4 if 16 < n <= 3 * power // 4 else power
