@@ -20,6 +20,7 @@ from fairpg_lite.data import (
     yahoo_like,
 )
 from fairpg_lite.disparity import MERITS, group_disparity, individual_disparity, merit_of
+from fairpg_lite.estimator import FairRanker
 from fairpg_lite.evaluate import Evaluation, evaluate
 from fairpg_lite.exposure import position_bias, ranking_exposure
 from fairpg_lite.history import History
@@ -49,6 +50,7 @@ __all__ = [
     "BudgetResult",
     "Cell",
     "Evaluation",
+    "FairRanker",
     "History",
     "LetorError",
     "LinearScorer",

@@ -25,6 +25,9 @@ _PATIENCE = 4
 class BudgetResult:
     """What ``fit_to_budget`` found; ``rounds`` lists every (lambda, utility, disparity) tried.
 
+    ``utility`` and ``disparity`` are those that were held to the budget: on the validation queries
+    where there are some, else on the training queries.
+
     Chapter 14.
     """
 
@@ -36,6 +39,8 @@ class BudgetResult:
     message: str
     rounds: list[tuple[float, float, float]] = field(default_factory=list)
     history: History = field(default_factory=History, repr=False)
+    train_disparity: float = float("nan")
+    """On the training queries, whichever queries decided."""
 
     @property
     def gap(self) -> float:
@@ -49,6 +54,7 @@ def fit_to_budget(
     delta: float,
     config: TrainConfig | None = None,
     *,
+    valid: RankingDataset | None = None,
     tolerance: float = 0.02,
     start: float = 1.0,
     max_rounds: int = 30,
@@ -58,19 +64,31 @@ def fit_to_budget(
 
     Every round trains from the scorer's initial weights at one lambda: doubling from ``start``
     while the policy is over budget, then halving the interval, until the disparity lies within
-    ``tolerance * delta`` below the budget or ``max_rounds`` are spent. The disparity is measured on
-    the training set, exactly. A budget that stays out of reach however large lambda grows is
-    reported with the least disparity found, not looped on. ``config.lam`` is ignored. Ctrl-C ends
-    the search with KeyboardInterrupt.
+    ``tolerance * delta`` below the budget or ``max_rounds`` are spent. The disparity is measured
+    exactly. A budget that stays out of reach however large lambda grows is reported with the least
+    disparity found, not looped on. Ctrl-C ends the search with KeyboardInterrupt.
 
     Chapters 2 and 14, eq-02-constrained; section 2.1 of the paper.
+
+    Args:
+        scorer: As for `fit`.
+        dataset: The training queries.
+        delta: The budget.
+        config: Settings of each round; its ``lam`` is ignored.
+        valid: Queries to hold to the budget instead of the training queries, and to choose the
+            epoch by. A policy that meets a budget where it was trained need not meet it elsewhere;
+            the result's message says so where it happens.
+        tolerance: How much of the budget may be left unused.
+        start: The first lambda after 0.
+        max_rounds: How many lambdas to try.
+        progress: Whether to show a bar on stderr.
     """
     config = config or TrainConfig(method="exact")
-    if delta < 0:
+    if not delta >= 0:
         raise ValueError(f"fit_to_budget: delta is {delta}; no disparity is below zero.")
     if config.disparity is None:
         raise ValueError("fit_to_budget: config.disparity is None; choose one to bound.")
-    search = _Search(scorer, dataset, config, delta)
+    search = _Search(scorer, dataset, valid, config, delta)
     with progress_bar("budget", max_rounds, "fit", progress) as bar:
         lam, low, high = 0.0, 0.0, float("inf")
         for _ in range(max_rounds):
@@ -79,15 +97,23 @@ def fit_to_budget(
             low, high = (lam, high) if over else (low, lam)
             if search.close_enough(tolerance) or search.stuck():
                 break
+            if high - low <= 1e-6 * low:  # the disparity jumps here: no lambda uses it up
+                break
             lam = (low + high) / 2 if high < float("inf") else max(start, 2 * low)
     return search.result(tolerance)
 
 
 class _Search:
     def __init__(
-        self, scorer: nn.Module, dataset: RankingDataset, config: TrainConfig, delta: float
+        self,
+        scorer: nn.Module,
+        dataset: RankingDataset,
+        valid: RankingDataset | None,
+        config: TrainConfig,
+        delta: float,
     ):
-        self.scorer, self.dataset, self.config, self.delta = scorer, dataset, config, delta
+        self.scorer, self.dataset, self.valid = scorer, dataset, valid
+        self.config, self.delta = config, delta
         self.initial = copy.deepcopy(scorer.state_dict())
         self.rounds: list[tuple[float, float, float]] = []
         self.best: tuple[tuple[float, float, float], dict, History] | None = None
@@ -96,10 +122,11 @@ class _Search:
         """Train at ``lam``; returns the disparity and keeps the best round."""
         self.scorer.load_state_dict(self.initial)
         config = dataclasses.replace(self.config, lam=lam)
-        history = fit(self.scorer, self.dataset, config, progress=False)
+        history = fit(self.scorer, self.dataset, config, self.valid, progress=False)
         if history.stopped == "interrupted":  # or Ctrl-C would only lead to the next lambda
             raise KeyboardInterrupt
-        utility, disparity = objective_on(self.scorer, self.dataset, config)
+        deciding = self.dataset if self.valid is None else self.valid
+        utility, disparity = objective_on(self.scorer, deciding, config)
         self.rounds.append((lam, utility, disparity))
         if self.best is None or self._rank(self.rounds[-1]) < self._rank(self.best[0]):
             weights = copy.deepcopy(self.scorer.state_dict())
@@ -133,13 +160,26 @@ class _Search:
         if converged:
             message = "lambda is 0: the budget does not bind" if lam == 0.0 else "converged"
         elif disparity <= self.delta:
-            message = "within budget, but not close to it; allow more rounds"
+            message = "within budget, but not close to it; allow more rounds, or more tolerance"
         else:
             largest = max(lam for lam, *_ in self.rounds)
             message = (
                 f"infeasible here: the least disparity found is {disparity:.3g} "
                 f"(lambda up to {largest:g}), above delta = {self.delta:g}"
             )
+        trained = disparity
+        if self.valid is not None:
+            trained = objective_on(self.scorer, self.dataset, self.config)[1]
+            message += self._carried_over(trained, disparity)
         return BudgetResult(
-            self.delta, lam, utility, disparity, converged, message, self.rounds, history
+            self.delta, lam, utility, disparity, converged, message, self.rounds, history, trained
+        )
+
+    def _carried_over(self, trained: float, disparity: float) -> str:
+        """What to say where training and validation queries are on two sides of the budget."""
+        if (trained <= self.delta) == (disparity <= self.delta):
+            return ""
+        return (
+            f"; the budget does not carry over: disparity {trained:.3g} on the training queries, "
+            f"{disparity:.3g} on the validation queries"
         )

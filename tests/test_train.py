@@ -1,6 +1,5 @@
 """fit: Algorithm 1 to the letter, reproducible, resumable, and clear about what is wrong."""
 
-import dataclasses
 import json
 import math
 
@@ -17,7 +16,6 @@ from fairpg_lite import (
     TrainConfig,
     evaluate,
     fit,
-    fit_to_budget,
     synthetic,
 )
 
@@ -360,63 +358,6 @@ def test_history_tells_what_happened():
     assert "3 epochs" in repr(history)
     axes = history.plot()
     assert len(axes[0].lines) == 2
-
-
-# --- Budget ------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def budget_config():
-    return TrainConfig(method="exact", lr=0.2, lr_decay=0.8, epochs=8, batch_size=25)
-
-
-def test_budget_is_met_and_used(budget_config):
-    data, scorer = synthetic(n_queries=50, seed=0), linear()
-    free = linear()
-    fit(free, data, budget_config, progress=False)
-    delta = 0.6 * evaluate(free, data, samples=1).d_group
-    result = fit_to_budget(scorer, data, delta, budget_config, tolerance=0.05, progress=False)
-    assert result.converged, result
-    assert 0 <= result.gap <= 0.05 * delta
-    assert result.lam > 0
-    measured = evaluate(scorer, data, samples=1)
-    assert measured.d_group == pytest.approx(result.disparity, abs=1e-5)
-    assert measured.ndcg < evaluate(free, data, samples=1).ndcg
-
-
-def test_a_loose_budget_needs_no_lambda(budget_config):
-    result = fit_to_budget(linear(), synthetic(n_queries=20), 1.0, budget_config, progress=False)
-    assert result.lam == 0.0
-    assert result.converged
-    assert "does not bind" in result.message
-
-
-def test_an_infeasible_budget_is_said(budget_config):
-    """A disparity that no policy can bring below 1."""
-
-    def stubborn(exposure, merit, groups, mask):
-        return 1.0 + 0.0 * exposure.sum(-1)
-
-    config = dataclasses.replace(budget_config, disparity=stubborn, epochs=1)
-    result = fit_to_budget(linear(), synthetic(n_queries=10), 0.5, config, progress=False)
-    assert not result.converged
-    assert "infeasible" in result.message
-    assert result.disparity == pytest.approx(1.0)
-    assert len(result.rounds) < 10
-
-
-def test_ctrl_c_ends_the_search_for_a_budget(budget_config):
-    """And not only the fit that it happens to hit, with the next lambda to follow."""
-    calls = []
-
-    def interrupted(exposure, merit, groups, mask):
-        calls.append(1)
-        raise KeyboardInterrupt
-
-    config = dataclasses.replace(budget_config, disparity=interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        fit_to_budget(linear(), synthetic(n_queries=10), 0.5, config, progress=False)
-    assert len(calls) == 1
 
 
 # --- Errors ------------------------------------------------------------------------------------

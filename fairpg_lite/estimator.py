@@ -1,0 +1,144 @@
+"""Fair-PG-Rank with scikit-learn's manners: ``fit``, ``predict``, ``get_params`` (chapter 14).
+
+scikit-learn's `clone`, pipelines and searches ask for a few methods, not for a base class, so this
+module needs scikit-learn for nothing but the tags that newer versions ask for.
+"""
+
+import copy
+from collections.abc import Callable, Hashable
+from dataclasses import fields
+from typing import Any, Self
+
+import numpy as np
+import torch
+from torch import nn
+
+from fairpg_lite.config import TrainConfig
+from fairpg_lite.data import RankingDataset
+from fairpg_lite.policy import PlackettLuce
+from fairpg_lite.scorers import LinearScorer, MLPScorer
+from fairpg_lite.train import fit
+
+_SETTINGS = {field.name: field.default for field in fields(TrainConfig)}
+
+
+class FairRanker:
+    """A stochastic ranking policy that maximises utility less ``lam`` times disparity.
+
+    Rows of ``X (N, d)`` are documents, ``qid (N,)`` says which belong to one query (they need not
+    be neighbours), ``y (N,)`` is their relevance, ``groups (N,)`` their groups.
+
+    Chapter 14.
+
+    Args:
+        scorer: "linear", "neural", or a function from the number of features to a module.
+        settings: The fields of `TrainConfig`, by name: ``lam``, ``disparity``, ``epochs``, …
+
+    >>> X, qid = np.array([[0.0], [1.0], [2.0]] * 4), np.repeat([1, 2, 3, 4], 3)
+    >>> ranker = FairRanker(lr=0.1, epochs=5, method="exact").fit(X, X[:, 0], qid=qid)
+    >>> ranker.rank(X[:3], qid[:3])
+    {1: array([2, 1, 0])}
+    """
+
+    def __init__(self, scorer: str | Callable[[int], nn.Module] = "linear", **settings: Any):
+        self.scorer = scorer
+        vars(self).update(_SETTINGS)
+        self.set_params(**settings)
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """All settings by name."""
+        return {name: getattr(self, name) for name in ("scorer", *_SETTINGS)}
+
+    def set_params(self, **settings: Any) -> Self:
+        """Change settings by name."""
+        unknown = sorted(set(settings) - {"scorer", *_SETTINGS})
+        if unknown:
+            raise TypeError(
+                f"FairRanker: no setting {unknown[0]!r}; there are scorer and the fields of "
+                f"TrainConfig: {', '.join(_SETTINGS)}."
+            )
+        vars(self).update(settings)
+        return self
+
+    def fit(self, X: Any, y: Any, *, qid: Any, groups: Any = None) -> Self:
+        """Learn from documents, their relevance, their queries and, where it matters, groups."""
+        features = _matrix(X)
+        rows, offsets = _queries(qid, len(features))[1:]
+        labels = None
+        if groups is not None:
+            self.groups_, labels = np.unique(np.asarray(groups), return_inverse=True)
+        dataset = RankingDataset(
+            torch.from_numpy(features[rows]),
+            torch.from_numpy(np.asarray(y, dtype=features.dtype)[rows]),
+            torch.from_numpy(offsets),
+            groups=None if labels is None else torch.from_numpy(labels[rows]),
+        )
+        config = TrainConfig(**{name: getattr(self, name) for name in _SETTINGS})
+        self.scorer_ = self._scorer(features.shape[1])
+        self.history_ = fit(self.scorer_, dataset, config, progress=False)
+        self.n_features_in_ = features.shape[1]
+        return self
+
+    def _scorer(self, n_features: int) -> nn.Module:
+        if callable(self.scorer):
+            return self.scorer(n_features)
+        if self.scorer not in ("linear", "neural"):
+            raise ValueError(f"FairRanker: scorer is {self.scorer!r}; give 'linear' or 'neural'.")
+        kind = LinearScorer if self.scorer == "linear" else MLPScorer
+        generator = torch.Generator().manual_seed(vars(self)["seed"])
+        return kind(n_features, generator=generator, dtype=torch.float64)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Scores ``(N,)``: the higher, the likelier a document stands ahead."""
+        parameter = next(self.scorer_.parameters())
+        features = torch.from_numpy(_matrix(X)).to(parameter)
+        scorer = copy.deepcopy(self.scorer_).eval()
+        with torch.no_grad():
+            return scorer(features.unsqueeze(0))[0].cpu().numpy()
+
+    def rank(
+        self, X: Any, qid: Any, samples: int | None = None, seed: int = 0
+    ) -> dict[Hashable, np.ndarray]:
+        """Rows of X in ranked order for each query: the likeliest ranking ``(n,)``.
+
+        With ``samples`` that many rankings ``(samples, n)`` are drawn from the policy instead.
+        """
+        scores = torch.from_numpy(self.predict(X))
+        names, rows, offsets = _queries(qid, len(scores))
+        generator, found = torch.Generator().manual_seed(seed), {}
+        for name, start, end in zip(names.tolist(), offsets[:-1], offsets[1:], strict=True):
+            policy = PlackettLuce(scores[rows[start:end]])
+            ranking = policy.mode if samples is None else policy.sample((samples,), generator)
+            found[name] = rows[start:end][ranking.numpy()]
+        return found
+
+    def __repr__(self) -> str:
+        defaults = {"scorer": "linear", **_SETTINGS}
+        changed = {k: v for k, v in self.get_params().items() if v is not defaults[k]}
+        return f"FairRanker({', '.join(f'{name}={value!r}' for name, value in changed.items())})"
+
+    def __sklearn_tags__(self) -> Any:
+        from sklearn.utils import Tags, TargetTags
+
+        return Tags(estimator_type=None, target_tags=TargetTags(required=True))
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "scorer_")
+
+
+def _matrix(X: Any) -> np.ndarray:
+    features = np.ascontiguousarray(X, dtype=np.float64)
+    if features.ndim != 2:
+        raise ValueError(f"FairRanker: X has shape {features.shape}; give documents × features.")
+    return features
+
+
+def _queries(qid: Any, count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The queries' names, the rows of X query by query, and where each query begins and ends."""
+    labels = np.asarray(qid)
+    if labels.shape != (count,):
+        raise ValueError(
+            f"FairRanker: qid has shape {labels.shape}, X has {count} rows; give one query each."
+        )
+    names, inverse, sizes = np.unique(labels, return_inverse=True, return_counts=True)
+    return names, np.argsort(inverse, kind="stable"), np.concatenate([[0], np.cumsum(sizes)])
