@@ -189,3 +189,15 @@ def test_the_first_page_leads_to_the_book(window, built_book):
     window.page.goto((built_book / "index.html").as_uri())
     window.page.wait_for_url("**/book/intro.html")
     assert window.page.locator("article h1").inner_text().startswith("Fairness of exposure")
+
+
+def test_the_first_page_can_be_moved(window, built_book):
+    """Its explorable is alive in the built book; tests/test_explorables.py has the rest."""
+    page = window.open(built_book / "book" / "intro.html").page
+    figure = page.locator("figure.explorable#explore-candidates")
+    before = figure.locator(".xp-headline").inner_text()
+    figure.get_by_label("temperature").press("End")
+    assert figure.locator(".xp-headline").inner_text() != before
+    assert not figure.locator("> img").is_visible()
+    assert window.complaints == []
+    assert window.requests == []

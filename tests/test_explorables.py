@@ -382,6 +382,7 @@ def test_presets_and_reset(pages, visit):
     assert_the_page_is_right(page)
     assert shown(page)[0] == 0  # and yet a woman is far ahead
     assert "D_group is silent" in page.locator(".xp-remark").inner_text()
+    assert page.locator(".xp-tile small").first.inner_text() == "0, but silent"
     page.get_by_role("button", name="One excellent candidate").click()
     assert merits(page) == [1.0] + [0.3] * 9
     assert_the_page_is_right(page)
@@ -599,7 +600,9 @@ def test_the_price_moves_the_policy_along_the_frontier(pages, visit):
     page = visit(pages / "hexagon.html", reduced_motion="no-preference")
     page.evaluate(SLIDE, [0, 100])
     page.wait_for_function("document.querySelector('.xp-tile output').dataset.value < 1e-9")
-    page.wait_for_function("/and is fair/.test(document.querySelector('.xp-headline').textContent)")
+    page.wait_for_function(
+        "/no individual disparity/.test(document.querySelector('.xp-headline').textContent)"
+    )
     v, merit = assert_the_hexagon_is_right(page)
     assert v.tolist() == pytest.approx((merit * BIAS[:3].sum() / merit.sum()).tolist(), abs=1e-9)
     page.get_by_label("price of disparity").press("Home")
@@ -626,6 +629,8 @@ def test_it_fits_and_can_be_read(pages, visit, name, width, theme):
     assert page.evaluate("document.documentElement.dataset.theme") == theme
     assert page.evaluate(ask.TOO_WIDE) <= 0
     assert page.evaluate(SMALL) == []
+    if width == 320:  # the phone's page, narrower: colours and names are the same
+        return
     page.evaluate(ask.axe_script())
     found = page.evaluate(ask.AXE, [])
     assert [f for f in found if f["impact"] in ask.SEVERE and "xp-" in f["html"] + f["where"]] == []

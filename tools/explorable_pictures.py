@@ -169,7 +169,7 @@ def hexagon() -> str:
     said = []
     for y, title, v in (
         (150, "Sorted list", frontier[0]),
-        (226, "Best fair lottery", frontier[-1]),
+        (226, "Best with D_ind 0", frontier[-1]),
     ):
         d, u = individual_disparity(v, merit).item(), expected_ndcg(v, merit).item()
         said.append(text(400, y, title, more=BOLD))
@@ -185,8 +185,8 @@ def hexagon() -> str:
         *dots,
         *names,
         text(400, 50, "Merits 1, .8 and .6", size=17),
-        text(400, 76, "green: fair; grey: the larger, the less fair", size=12, fill=SOFT),
-        text(400, 94, "line: the frontier from useful to fair", size=12, fill=SOFT),
+        text(400, 76, "green: D_ind is 0; grey: the larger, the more", size=12, fill=SOFT),
+        text(400, 94, "line: the frontier", size=12, fill=SOFT),
         *said,
     ]
     return svg(640, 310, parts)

@@ -42,9 +42,9 @@ KINDS = {
     "hexagon": Kind(
         "A hexagon whose corners are the six lists of three documents with merits 1, .8 and .6. "
         "Up is more exposure for document 1, lower right for document 2, lower left for document "
-        "3. The middle and the lower left are fair; towards the sorted list, 123 at the top, "
-        "disparity grows. A short line, the frontier, leads from that corner (NDCG 1.000, D_ind "
-        ".063) down to the best fair lottery (NDCG .979, D_ind 0).",
+        "3. In the middle and the lower left D_ind is 0; towards the sorted list, 123 at the "
+        "top, it grows. A short line, the frontier, leads from that corner (NDCG 1.000, D_ind "
+        ".063) down to the most useful lottery without disparity (NDCG .979).",
         "All lotteries over lists of three documents, each drawn where its exposure is: up is more "
         "for document 1, lower right for 2, lower left for 3. On a screen you can drag the policy, "
         "or raise the price of disparity and see where the best one goes.",

@@ -8,8 +8,8 @@ fairpg.mount("explore-candidates", (box) => {
   const five = (a, b) => GROUPS.map((g) => (g ? b : a));
   const PRESETS = [
     ["The paper’s example", five(0.89, 0.88), -3],
-    ["One excellent candidate", [1, ...Array(9).fill(0.3)], -1],
     [".9 against .3", five(0.9, 0.3), -1],
+    ["One excellent candidate", [1, ...Array(9).fill(0.3)], -1],
   ];
   let merit, log10, exact, preset, sums, count, last;
 
@@ -57,16 +57,16 @@ fairpg.mount("explore-candidates", (box) => {
   const voice = h("p", { class: "xp-voice", "aria-live": "polite" }), say = fairpg.speaker(voice);
   const key1 = (kind, text) => h("span", {}, h("i", { class: kind }), text);
   box.append(
-    headline, remark,
+    headline,
+    h("div", { class: "xp-heat" }, h("label", { for: "xp-heat" }, "temperature ", h("i", {}, "τ"), " = ", heatOut),
+      h("span", {}, "sorted"), heat, h("span", {}, "pure chance")),
     h("div", { class: "xp-row", role: "group", "aria-label": "Examples" },
       ...presets, button("Reset", () => choose(preset), { class: "xp-quiet" })),
-    h("div", { class: "xp-name" }, h("b", {}, "Merit"), " drag a knob, or Tab to it and use the arrow keys"),
+    h("div", { class: "xp-name" }, h("b", {}, "Merit"), " drag, or use the arrow keys"),
     h("div", { class: "xp-cols xp-merits" }, ...columns.map((c) => c.above)),
     h("div", { class: "xp-name" }, h("b", {}, "Exposure"), key1("xp-share", "in proportion to merit"),
       key1("xp-mean", "mean of the drawn lists")),
-    h("div", { class: "xp-cols" }, ...columns.map((c) => c.below)),
-    h("div", { class: "xp-heat" }, h("label", { for: "xp-heat" }, "temperature ", h("i", {}, "τ"), " = ", heatOut),
-      h("span", {}, "sorted"), heat, h("span", {}, "pure chance")),
+    h("div", { class: "xp-cols" }, ...columns.map((c) => c.below)), remark,
     h("div", { class: "xp-tiles" }, ...Object.values(tiles).map((t) => t.box)),
     h("div", { class: "xp-strips" }, ...strips.flatMap((s) => s.row)),
     h("div", { class: "xp-row" }, button("Draw a list", () => lots.draw(1)),
@@ -167,9 +167,9 @@ fairpg.mount("explore-candidates", (box) => {
           ? `D_group is silent: per unit of merit the ${WHO[low.label]} are ahead by ${short(lead)}, and it counts only the other direction.`
           : d < 0.0005 ? "Exposure follows merit: the groups get the same per unit of merit."
             : `Per unit of merit the ${WHO[d > 0 && lead > 0 ? low.label : high.label]} get ${short(d)} more. Turn up the temperature.`;
-    write(tiles.dgroup, d, "0 is fair");
+    write(tiles.dgroup, d, d < 0.0005 && lead > 0.0005 ? "0, but silent" : "0 is best");
     write(tiles.ndcg, fairpg.ndcg(exact, merit, BIAS), "1 is best");
-    sides.forEach((s, g) => write(tiles[`g${g}`], s.exposure, `${short(s.ratio)} per merit`));
+    sides.forEach((s, g) => write(tiles[`g${g}`], s.exposure, `÷ merit ${short(s.merit, 2)} = ${short(s.ratio)}`));
     strips.forEach(({ parts }, k) => {
       const of = sides.map((s) => (k ? s.exposure : s.merit)), all = of[0] + of[1];
       parts.forEach((p, g) => {

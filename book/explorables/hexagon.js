@@ -162,18 +162,18 @@ fairpg.mount("explore-hexagon", (box) => {
   const head = (text) => h("small", {}, text);
   const key1 = (kind, text) => h("span", {}, h("i", { class: kind }), text);
   box.append(
-    headline, remark,
-    h("div", { class: "xp-row", role: "group", "aria-label": "Fairness" }, ...measures.map((m) => m[1])),
+    headline,
+    h("div", { class: "xp-row", role: "group", "aria-label": "Disparity" }, ...measures.map((m) => m[1]), button("Reset", () => choose(preset), { class: "xp-quiet" })),
     h("div", { class: "xp-heat" }, h("label", { for: "xp-price" }, "price of disparity ", h("i", {}, "λ"), " = ", priceOut),
       h("span", {}, "useful"), slider, h("span", {}, "fair")),
     h("div", { class: "xp-two" },
-      h("div", {}, stage, h("div", { class: "xp-name" }, key1("xp-k-fair", "fair"), key1("xp-k-field", "unfair"), key1("xp-k-edge", "frontier"),
-        key1("xp-k-disc", "chance of a list"), h("span", {}, "★ in proportion to merit")),
+      h("div", {}, stage, h("div", { class: "xp-name" }, key1("xp-k-fair", "no disparity"), key1("xp-k-field", "disparity"), key1("xp-k-edge", "frontier"),
+        key1("xp-k-disc", "chance of a list"), h("span", {}, "★ in proportion to merit")), remark,
         h("div", { class: "xp-row xp-draws" }, button("Draw a list", () => lots.draw(1)), button("Draw a hundred", () => lots.draw(100))), tally, list),
       h("div", {},
         h("div", { class: "xp-tiles xp-three" }, ...tiles.map((t) => t.box)), chart,
         h("div", { class: "xp-merit3" }, head(""), head("merit"), head(""), head("exposure"), ...rows.flatMap((r) => r.row)),
-        h("div", { class: "xp-row", role: "group", "aria-label": "Examples" }, ...presets, button("Reset", () => choose(preset), { class: "xp-quiet" })))),
+        h("div", { class: "xp-row", role: "group", "aria-label": "Examples" }, ...presets))),
     voice);
 
   const cost = () => (price ? short(price, 2) : "0");
@@ -290,7 +290,7 @@ fairpg.mount("explore-hexagon", (box) => {
     }
     rows.forEach((r, i) => { r.got.textContent = short(v[i]); });
     slider.value = STEPS * Math.sqrt(price / TOP_PRICE);
-    priceOut.textContent = dragged ? "…" : cost();
+    priceOut.textContent = dragged ? "–" : cost();
     slider.setAttribute("aria-valuetext", dragged ? "not in use: the policy was moved by hand" : cost());
 
     const most = Math.max(0.05, ...CORNERS.map(disparity[measure])), least = Math.min(...CORNERS.map(useful)), tall = Math.max(1e-6, 1 - least);
@@ -310,14 +310,12 @@ fairpg.mount("explore-hexagon", (box) => {
     xName.textContent = `D_${measure}  →  ${short(most, 2)}`;
 
     const name = measure === "ind" ? "individual" : "group", isFair = d < 5e-4, gap = bestAt(d) - u;
-    headline.replaceChildren(...(dragged ? [
-      "This lottery has NDCG ", h("b", {}, short(u)), isFair ? " and is fair." : [" and disparity ", h("b", {}, short(d)), "."],
-    ] : [`At λ = ${cost()} the best lottery has NDCG `, h("b", {}, short(u)), isFair ? " and is fair." : [" and disparity ", h("b", {}, short(d)), "."],
-    ]).flat());
-    remark.textContent = !dragged ? (isFair ? "This is the most useful of the fair lotteries; a higher price changes nothing."
+    headline.replaceChildren(dragged ? "This lottery has NDCG " : `At λ = ${cost()} the best lottery has NDCG `, h("b", {}, short(u)),
+      ...(isFair ? [` and no ${name} disparity.`] : [` and ${name} disparity `, h("b", {}, short(d)), "."]));
+    remark.textContent = !dragged ? (isFair ? "No lottery without disparity is more useful; a higher price changes nothing."
       : "Raise the price: the best lottery stays, then moves along the frontier, towards the green region.")
       : gap > 5e-4 ? `It is off the frontier: with the same ${name} disparity, NDCG could be ${short(gap)} higher.`
-        : "It is on the frontier: no lottery is both as fair and more useful.";
+        : "It is on the frontier: no lottery with as little disparity is more useful.";
     averages();
     speak();
   }
