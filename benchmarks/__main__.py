@@ -7,6 +7,7 @@ NAMES = [
     "importing",
     "first_result",
     "training",
+    "threads",
     "scaling",
     "gradients",
     "memory",

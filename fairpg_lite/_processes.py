@@ -15,7 +15,7 @@ from fairpg_lite.batch import Batch
 
 # An update of fewer numbers than this (documents times features) is not worth a second thread:
 # threads wait for each other, and on a busy machine for twenty times as long as the work takes.
-SHARED = 1_000_000
+SHARED = 4_000_000
 
 
 def world() -> int:
