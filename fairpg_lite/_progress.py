@@ -15,37 +15,26 @@ class Bar(Protocol):
     def __exit__(self, *exc: Any) -> Any: ...
 
 
-class _Silent:
-    def update(self, n: int = 1) -> None:
-        pass
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        pass
-
-
-class _Line(_Silent):
-    """The fall-back: rewrites one line on stderr, at most ten times a second."""
+class _Line:
+    """Rewrites one line on stderr, at most ten times a second; shows nothing of no units."""
 
     def __init__(self, description: str, total: int, unit: str):
         self.description, self.total, self.unit = description, total, unit
         self.done, self.last = 0, 0.0
 
-    def update(self, n: int = 1) -> None:
+    def update(self, n: int = 1, end: str = "") -> None:
         self.done += n
-        if time.monotonic() - self.last > 0.1:
-            self._show("")
+        if self.unit and (end or time.monotonic() - self.last > 0.1):
+            self.last = time.monotonic()
+            share = 100.0 * self.done / self.total if self.total else 100.0
+            text = f"\r{self.description}: {share:3.0f} % of {self.total:,} {self.unit}"
+            print(text, end=end, file=sys.stderr, flush=True)
 
-    def _show(self, end: str) -> None:
-        self.last = time.monotonic()
-        share = 100.0 * self.done / self.total if self.total else 100.0
-        text = f"\r{self.description}: {share:3.0f} % of {self.total:,} {self.unit}"
-        print(text, end=end, file=sys.stderr, flush=True)
+    def __enter__(self) -> Self:
+        return self
 
     def __exit__(self, *exc: object) -> None:
-        self._show("\n")
+        self.update(0, "\n")
 
 
 def progress_bar(description: str, total: int, unit: str = "it", enabled: bool = True) -> Bar:
@@ -55,7 +44,7 @@ def progress_bar(description: str, total: int, unit: str = "it", enabled: bool =
     ...     bar.update(2)
     """
     if not enabled:
-        return _Silent()
+        return _Line(description, total, unit="")
     try:
         from tqdm.auto import tqdm
     except ModuleNotFoundError:

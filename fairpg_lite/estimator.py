@@ -19,6 +19,7 @@ from fairpg_lite.policy import PlackettLuce
 from fairpg_lite.scorers import LinearScorer, MLPScorer
 from fairpg_lite.train import fit
 
+_SCORERS: dict[str, Callable[..., nn.Module]] = {"linear": LinearScorer, "neural": MLPScorer}
 _SETTINGS = {field.name: field.default for field in fields(TrainConfig)}
 
 
@@ -63,10 +64,8 @@ class FairRanker:
     def fit(self, X: Any, y: Any, *, qid: Any, groups: Any = None) -> Self:
         """Learn from documents, their relevance, their queries and, where it matters, groups."""
         features = _matrix(X)
-        rows, offsets = _queries(qid, len(features))[1:]
-        labels = None
-        if groups is not None:
-            self.groups_, labels = np.unique(np.asarray(groups), return_inverse=True)
+        _, rows, offsets = _queries(qid, len(features))
+        labels = None if groups is None else np.unique(np.asarray(groups), return_inverse=True)[1]
         dataset = RankingDataset(
             torch.from_numpy(features[rows]),
             torch.from_numpy(np.asarray(y, dtype=features.dtype)[rows]),
@@ -74,19 +73,17 @@ class FairRanker:
             groups=None if labels is None else torch.from_numpy(labels[rows]),
         )
         config = TrainConfig(**{name: getattr(self, name) for name in _SETTINGS})
-        self.scorer_ = self._scorer(features.shape[1])
+        generator = torch.Generator().manual_seed(config.seed)
+        options = {"generator": generator, "dtype": torch.float64}
+        if callable(self.scorer):
+            self.scorer_ = self.scorer(features.shape[1])
+        elif self.scorer in _SCORERS:
+            self.scorer_ = _SCORERS[self.scorer](features.shape[1], **options)
+        else:
+            raise ValueError(f"FairRanker: scorer is {self.scorer!r}; give 'linear' or 'neural'.")
         self.history_ = fit(self.scorer_, dataset, config, progress=False)
         self.n_features_in_ = features.shape[1]
         return self
-
-    def _scorer(self, n_features: int) -> nn.Module:
-        if callable(self.scorer):
-            return self.scorer(n_features)
-        if self.scorer not in ("linear", "neural"):
-            raise ValueError(f"FairRanker: scorer is {self.scorer!r}; give 'linear' or 'neural'.")
-        kind = LinearScorer if self.scorer == "linear" else MLPScorer
-        generator = torch.Generator().manual_seed(vars(self)["seed"])
-        return kind(n_features, generator=generator, dtype=torch.float64)
 
     def predict(self, X: Any) -> np.ndarray:
         """Scores ``(N,)``: the higher, the likelier a document stands ahead."""
