@@ -44,5 +44,5 @@ def draw_hexagon(ax: Any, notes: list[str] | None = None, spread: float = 1.5) -
         note = f"\n{notes[index]}" if notes else ""
         x, y = spread * point
         ax.text(x, y, list_name(ranking) + note, ha="center", va="center", fontsize=9)
-    ax.set(aspect="equal", xlim=(-0.75, 0.75), ylim=(-0.72, 0.72))
+    ax.set(aspect="equal", xlim=(-0.75, 0.75), ylim=(-0.65, 0.86))
     ax.set_axis_off()
