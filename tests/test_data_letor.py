@@ -6,9 +6,11 @@ import lzma
 import math
 import pickle
 import re
+import tracemalloc
 from unittest import mock
 
 import numpy as np
+import pandas
 import pytest
 import torch
 from hypothesis import given, settings
@@ -77,6 +79,124 @@ def test_documents_without_features(tmp_path):
     ds = load_letor(write(tmp_path, b"1 qid:1\n0 qid:1\n"))
     assert ds.features.shape == (2, 0)
     assert load_letor(write(tmp_path, b"1 qid:1\n0 qid:2\n"), n_features=2).features.eq(0).all()
+
+
+def test_names_of_documents_survive(tmp_path):
+    text = b"1 qid:7 1:2 #docid = GX-1_a inc = 1 prob = 0.5\n0 qid:9 1:3 # no name\n"
+    text += "2 qid:7 1:4 # x docid=\u00e9 2\n".encode()
+    ds = load_letor(write(tmp_path, text))
+    assert ds.documents == ["GX-1_a", "\u00e9", ""]  # gathered with their query
+    save_letor(ds, tmp_path / "again.txt.gz")
+    again = load_letor(tmp_path / "again.txt.gz")
+    assert (again.documents, again.fingerprint()) == (
+        ds.documents,
+        ds.replace(document_ids=None).fingerprint(),
+    )
+    assert load_letor(write(tmp_path, GOOD)).documents is None
+    with pytest.raises(ValueError, match=r"'a b' cannot stand in LETOR text"):
+        save_letor(ds.replace(documents=["a b", "c", "d"]), tmp_path / "x.txt")
+
+
+def test_query_ids_may_be_texts(tmp_path):
+    file = write(tmp_path, b"1 qid:GX_1 1:2\n0 qid:7 1:3\n2 qid:GX_1 1:4\n")
+    ds = load_letor(file)
+    assert (ds.query_ids.tolist(), ds.lengths.tolist()) == (["GX_1", "7"], [2, 1])
+    save_letor(ds, tmp_path / "again.txt")
+    assert load_letor(tmp_path / "again.txt").query_ids.tolist() == ["GX_1", "7"]
+    numbers_first = write(tmp_path, b"1 qid:007 1:2\n0 qid:a 1:3\n", "mixed.txt")
+    with pytest.raises(LetorError, match=r"line 2: .*pass text_ids=True.*'qid:a'"):
+        load_letor(numbers_first)
+    assert load_letor(numbers_first, text_ids=True).query_ids.tolist() == ["007", "a"]
+    with pytest.raises(LetorError, match="line 1: the query id is not a 64-bit whole number"):
+        load_letor(file, text_ids=False)
+    for wrong in (b"1 qid:a:b 1:2\n", b"1 qid: 1:2\n"):
+        with pytest.raises(LetorError, match="empty or holds a colon"):
+            load_letor(write(tmp_path, wrong))
+    for name in ("a b", "a:b", "a#", ""):
+        with pytest.raises(ValueError, match="cannot stand in LETOR text"):
+            save_letor(make([2]).replace(query_ids=[name]), tmp_path / "x.txt")
+
+
+def test_null_is_absent(tmp_path):
+    ds = load_letor(write(tmp_path, b"1 qid:1 1:NULL 2:5 3:NULL#\n0 qid:1 1:2 4:NULL\n"))
+    assert ds.features.tolist() == [[0, 5, 0, 0], [2, 0, 0, 0]]
+    for wrong in (b"1:NULL.5", b"1:NULLs", b"1:null", b"NULL", b":NULL"):
+        with pytest.raises(LetorError) as caught:
+            load_letor(write(tmp_path, b"1 qid:1 " + wrong + b"\n"))
+        assert caught.value.text == wrong.decode()
+
+
+@pytest.mark.parametrize("compress", [bytes, gzip.compress])
+def test_lightgbm_keeps_the_queries_in_a_file_beside(tmp_path, compress):
+    lines = b"1 1:2 3:4\n# note\n0 2:1\n2\n0 1:9\n"
+    name = "rank.train" if compress is bytes else "rank.train.gz"
+    file = write(tmp_path, compress(lines), name)
+    with pytest.raises(LetorError, match=r"line 1: no 'qid:<number>'"):
+        load_letor(file)
+    side = write(tmp_path, b"3\n1\n", "rank.train.query")
+    ds = load_letor(file)
+    assert (ds.query_ids.tolist(), ds.lengths.tolist()) == ([0, 1], [3, 1])
+    assert ds.features.tolist() == [[2, 0, 4], [0, 1, 0], [0, 0, 0], [9, 0, 0]]
+    moved = side.rename(tmp_path / "sizes")
+    assert load_letor(file, query_file=moved).fingerprint() == ds.fingerprint()
+    for sizes, message in (
+        (b"3\n2\n", r"sizes: the counts add up to 5, .*rank\.train.* has 4 documents"),
+        (b"3\n0\n1\n", "sizes, line 2: not a number of documents"),
+        (b"3\nx\n", "sizes, line 2: not a number"),
+        (b"", "add up to 0"),
+    ):
+        moved.write_bytes(sizes)
+        with pytest.raises(LetorError, match=message):
+            load_letor(file, query_file=moved)
+    moved.write_bytes(b"1\n")
+    with pytest.raises(LetorError, match="feature id is not a whole number"):
+        load_letor(write(tmp_path, b"1 qid:1 1:2\n"), query_file=moved)
+
+
+def test_several_files_are_read_as_one(tmp_path):
+    a = write(tmp_path, b"1 qid:7 1:2 #docid = A\n0 qid:9 1:3\n0 qid:7 1:1\n", "a.txt")
+    b = write(tmp_path, gzip.compress(b"# b\n2 qid:8 3:5\n"), "b.txt.gz")
+    ds = load_letor([a, b])
+    assert (ds.query_ids.tolist(), ds.document_ids.tolist()) == ([7, 9, 8], [0, 2, 1, 3])
+    assert ds.features.tolist() == [[2, 0, 0], [1, 0, 0], [3, 0, 0], [0, 0, 5]]
+    assert ds.documents == ["A", "", "", ""]
+    assert ds.info["name"] == "a.txt + b.txt.gz"
+    again = write(tmp_path, b"2 qid:5 3:5\n# x\n1 qid:9 1:1\n", "c.txt")
+    with pytest.raises(LetorError, match=r"c\.txt, line 3: the query is in an earlier file.*qid:9"):
+        load_letor([a, again])
+    with pytest.raises(LetorError, match=r"b\.txt, line 1: the grade"):
+        load_letor([a, write(tmp_path, b"x qid:1\n", "b.txt")])
+    for name in ("d", "e"):
+        write(tmp_path, b"1 1:1\n0 1:2\n", name)
+    write(tmp_path, b"2\n", "d.query")
+    with pytest.raises(LetorError, match=r"no query ids, and no .*e\.query"):
+        load_letor([tmp_path / "d", tmp_path / "e"])
+    write(tmp_path, b"1\n1\n", "e.query")
+    both = load_letor([tmp_path / "d", tmp_path / "e"])
+    assert (both.query_ids.tolist(), both.lengths.tolist()) == ([0, 1, 2], [2, 1, 1])
+    with pytest.raises(ValueError, match="0 files"):
+        load_letor([])
+
+
+def test_one_stray_id_does_not_ask_for_gigabytes(tmp_path):
+    """96 kB took 3.4 GB: 8,000 lines, a column for every id up to 99999."""
+    lines = [b"1 qid:1 1:2\n"] * 8000
+    lines[4321] = b"1 qid:1 99999:2\n"
+    file = write(tmp_path, b"".join(lines))
+    tracemalloc.start()
+    with pytest.raises(LetorError, match=r"line 4322: .*very large; pass n_features.*'99999:2'"):
+        load_letor(file)
+    assert tracemalloc.get_traced_memory()[1] < 5e7
+    tracemalloc.stop()
+    few = write(tmp_path, b"".join(lines[4300:4400]))
+    assert load_letor(few).n_features == 99_999  # 40 MB for those who have them
+    with mock.patch.object(letor, "MAX_VALUES", 10):
+        assert load_letor(few, n_features=99_999).n_features == 99_999
+
+
+def test_a_table_is_told_where_to_go():
+    with pytest.raises(TypeError, match="from_pandas"):
+        load_letor(pandas.DataFrame({"x": [1]}))
 
 
 def test_progress_is_shown_on_stderr_only(tmp_path, capsys):
@@ -192,25 +312,32 @@ def reference(data: bytes, largest: float):
     if not text.endswith("\n"):
         raise ValueError("cut")
     number = r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?"
-    queries: dict[int, list] = {}
+    queries: dict[int | str, list] = {}
+    whole = None
     for line in text.split("\n"):
         words = re.split("[ \t\r\x0b\x0c]+", line.split("#", 1)[0].strip(" \t\r\x0b\x0c"))
         if words == [""]:
             continue
         if not re.fullmatch(number, words[0], re.ASCII):
             raise ValueError("grade")
-        if len(words) < 2 or not re.fullmatch(r"qid:[+-]?\d+", words[1], re.ASCII):
+        if len(words) < 2 or not re.fullmatch(r"qid:[^:]+", words[1]):
             raise ValueError("qid")
-        qid, row = int(words[1][4:]), {}
-        if not -(2**63) <= qid < 2**63:
-            raise ValueError("qid")
+        qid, row = words[1][4:], {}
+        if whole is None:  # the first document decides whether ids are numbers or texts
+            whole = re.fullmatch(r"[+-]?\d{1,40}", qid, re.ASCII) is not None
+        if whole:
+            qid = int(qid) if re.fullmatch(r"[+-]?\d{1,40}", qid, re.ASCII) else 2**63
+            if not -(2**63) <= qid < 2**63:
+                raise ValueError("qid")
+        else:
+            qid = qid.encode("latin-1").decode("utf-8", "backslashreplace")
         for word in words[2:]:
-            if not re.fullmatch(rf"[+-]?\d+:{number}", word, re.ASCII):
+            if not re.fullmatch(rf"[+-]?\d+:({number}|NULL)", word, re.ASCII):
                 raise ValueError("feature")
             index, value = word.split(":")
             if int(index) <= max(row, default=0) or int(index) > 100_000:
                 raise ValueError("id")
-            row[int(index)] = float(value)
+            row[int(index)] = 0.0 if value == "NULL" else float(value)
         numbers = [float(words[0]), *row.values()]
         if any(not math.isfinite(v) or abs(v) > largest for v in numbers) or numbers[0] < 0:
             raise ValueError("number")
@@ -283,7 +410,18 @@ def check(scratch, data, block):
 
 # What tends to go wrong in a file, or tempts a reader.
 PIECES = [b"", b":", b" ", b"\n", b"#", b"_", b"-", b"+", b".", b"e", b"0", b"9", b"nan", b"inf"]
-PIECES += [b"qid:", b"\x00", b"\xff", b"\r", b"1e999", b"99999999999", b" 7:1"]
+PIECES += [
+    b"qid:",
+    b"\x00",
+    b"\xff",
+    b"\r",
+    b"1e999",
+    b"99999999999",
+    b" 7:1",
+    b"NULL",
+    b":NULL ",
+    b"x",
+]
 
 
 @st.composite

@@ -1,8 +1,7 @@
 """Reading and writing LETOR text (SVMlight with query ids): `<grade> qid:<q> <id>:<value> …`.
 
 scikit-learn's SVMlight reader does the parsing. It is handed a few megabytes of whole lines at a
-time, because it appends each query id to a growing array (quadratic on a large file), and
-because an error then concerns few lines, which `letor_lines` reads again to name the line.
+time, so that an error concerns few lines, which `letor_lines` reads again to name the line.
 
 What scikit-learn accepts in silence and we refuse: NaN and infinity (also a number too large for
 `dtype`), a line without a query id, `qidx:7`, digits grouped by underscores (`1_000`), a
@@ -17,50 +16,50 @@ import gzip
 import io
 import lzma
 import os
-import tarfile
-import zipfile
+import re
 import zlib
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
 
 from fairpg_lite._extras import require
+from fairpg_lite._files import whole_file
 from fairpg_lite._progress import Bar, progress_bar
 from fairpg_lite.data.dataset import RankingDataset
-from fairpg_lite.data.letor_lines import LetorError, check_heads, first_error
-
-BLOCK_BYTES = 4 << 20
-# A stray id of 2147483647 would otherwise ask for a dense column for each of two billion ids.
-MAX_INFERRED_FEATURES = 100_000
-
-
-_DAMAGE = (
-    EOFError,
-    zlib.error,
-    lzma.LZMAError,
-    gzip.BadGzipFile,
-    tarfile.TarError,
-    zipfile.BadZipFile,
+from fairpg_lite.data.letor_lines import (
+    LetorError,
+    Rules,
+    first_error,
+    heads,
+    kind_of_ids,
+    without_nulls,
 )
 
-
-class Source(NamedTuple):
-    """Where text comes from: a name for messages, and a function that opens the bytes."""
-
-    name: str
-    open: Callable[[], AbstractContextManager[Any]]
+BLOCK_BYTES = 4 << 20
+# One stray id, 99999, in a short file would otherwise ask for gigabytes of zeros: without
+# n_features the columns are limited, by their number and by the size of the whole array, which
+# may hold as many values as a small machine can bear, or a number for each byte of text.
+MAX_COLUMNS, MAX_VALUES, MAX_VALUES_PER_BYTE = 100_000, 1 << 26, 50
+PathLike = str | os.PathLike[str]
+_OPENERS: dict[bytes, Callable[..., Any]] = {
+    b"\x1f\x8b": gzip.open,
+    b"BZh": bz2.open,
+    b"\xfd7zXZ\x00": lzma.open,
+}
+_SUFFIXES = dict(zip((".gz", ".bz2", ".xz"), _OPENERS.values(), strict=True))
 
 
 def load_letor(
-    path: str | os.PathLike[str],
+    path: PathLike | Sequence[PathLike],
     *,
     n_features: int | None = None,
     dtype: torch.dtype = torch.float32,
     zero_based: bool = False,
+    text_ids: bool | None = None,
+    query_file: PathLike | None = None,
     require_final_newline: bool = True,
     progress: bool = False,
 ) -> RankingDataset:
@@ -68,112 +67,96 @@ def load_letor(
 
     Queries keep the order in which they first occur, documents the order of the file; a query
     whose lines are scattered is gathered, and `document_ids` then says which document of the
-    file (from 0) each row is; without scattered queries it is None: the file's order. Text after
-    `#` and empty lines are skipped. Feature ids may leave gaps (absent is 0) and begin at 1, or
-    at 0 with `zero_based`. Column j of the features is id j + 1 (j with `zero_based`).
+    file (from 0) each row is; without scattered queries it is None: the file's order. A comment
+    `#docid = NAME` gives the document its name in `documents`; other comments and empty lines
+    are skipped. Feature ids may leave gaps and begin at 1, or at 0 with `zero_based`. Column j
+    of the features is id j + 1 (j with `zero_based`). Absent and `NULL` values are 0.
 
-    n_features: the number of columns, for files whose largest id differs (train and test, say);
-        without it, the largest id of this file.
-    dtype: torch.float32 or torch.float64.
-    require_final_newline: refuse a last line without a line end (see the module).
+    Args:
+        path: a file, or several to be read as one; no query may be in two of them.
+        n_features: the number of columns, for files whose largest id differs (train and test,
+            say) or is very large; without it, the largest id.
+        dtype: torch.float32 or torch.float64.
+        text_ids: whether query ids are texts; None lets the first document decide.
+        query_file: for lines without query ids, a file with the number of documents of each
+            query in turn; None looks for LightGBM's name, `path` with `.query` at its end.
+        require_final_newline: refuse a last line without a line end (see the module).
+        progress: show a bar on stderr.
 
-    Any fault raises LetorError (a ValueError) with the file, the line and the offending text.
+    Raises:
+        LetorError: with the file, the line and the offending text; a ValueError.
 
     Chapter 10.
 
     >>> import tempfile, pathlib
     >>> with tempfile.TemporaryDirectory() as directory:
     ...     file = pathlib.Path(directory) / "two.txt"
-    ...     _ = file.write_text("2 qid:7 1:0.5 3:1 # a comment\n0 qid:9 2:4\n")
-    ...     load_letor(file)
-    RankingDataset(2 queries, 2 documents, 3 features, no groups)
+    ...     _ = file.write_text("2 qid:7 1:0.5 3:1 #docid = A-1\n0 qid:9 2:4\n")
+    ...     ds = load_letor(file)
+    >>> ds, ds.documents
+    (RankingDataset(2 queries, 2 documents, 3 features, no groups), ['A-1', ''])
     """
-    return read_source(
-        Source(os.fspath(path), lambda: open_file(path)),
-        n_features=n_features,
-        dtype=dtype,
-        zero_based=zero_based,
-        require_final_newline=require_final_newline,
-        progress=progress,
-    )
-
-
-def read_source(
-    source: Source,
-    *,
-    n_features: int | None,
-    dtype: torch.dtype,
-    zero_based: bool,
-    require_final_newline: bool,
-    progress: bool,
-) -> RankingDataset:
-    """`load_letor` from any Source: two passes, one to count lines and one to parse."""
+    if hasattr(path, "columns"):
+        raise TypeError("load_letor: give a path; RankingDataset.from_pandas takes a DataFrame.")
     if dtype not in (torch.float32, torch.float64):
         raise ValueError(f"load_letor: dtype is {dtype}; use torch.float32 or torch.float64.")
     if n_features is not None and n_features < 1:
         raise ValueError(f"load_letor: n_features is {n_features}; give 1 or more.")
-    lines, size = _count_lines(source, require_final_newline)
-    rows = _Rows(source.name, lines, n_features, np.dtype(str(dtype).removeprefix("torch.")))
-    with progress_bar(f"reading {Path(source.name).name}", size, "B", progress) as bar:
-        for number, block in _blocks(source, bar):
-            rows.append(number, block, zero_based)
-    return rows.dataset()
+    paths = [os.fspath(p) for p in ([path] if isinstance(path, (str, os.PathLike)) else path)]
+    if not paths or (query_file is not None and len(paths) > 1):
+        raise ValueError(f"load_letor: {len(paths)} files; give one or more, one with query_file.")
+    lines, sizes = zip(*(_measure(file, require_final_newline) for file in paths), strict=True)
+    allowed = max(MAX_VALUES, MAX_VALUES_PER_BYTE * sum(sizes)) // sum(lines)
+    rules = Rules(
+        dtype=np.dtype(str(dtype).removeprefix("torch.")),
+        zero_based=zero_based,
+        columns=n_features or min(MAX_COLUMNS, max(allowed, 1)),
+        columns_given=n_features is not None,
+        ids="none"
+        if query_file is not None
+        else {None: "", True: "text", False: "whole"}[text_ids],
+    )
+    rows = _Rows(rules, sum(lines), n_features or 0)
+    names = " + ".join(Path(file).name for file in paths)
+    with progress_bar(f"reading {names}", sum(sizes), "B", progress) as bar:
+        for file in paths:
+            rows.read(file, query_file, bar)
+    return rows.dataset(names)
 
 
-@contextmanager
-def open_file(path: str | os.PathLike[str]) -> Iterator[Any]:
-    """The text of a file, decompressed if need be."""
-    with open(path, "rb") as raw, decompressed(raw) as text:
-        yield text
+def _open(path: str) -> Any:
+    with open(path, "rb") as raw:
+        head = raw.read(6)
+    opener = next((o for magic, o in _OPENERS.items() if head.startswith(magic)), open)
+    return opener(path, "rb")
 
 
-@contextmanager
-def decompressed(raw: Any) -> Iterator[Any]:
-    """The text behind a buffered reader, decompressed if its first bytes say so."""
-    # peek, not read and seek: going back is slow inside a compressed archive.
-    head = raw.peek(6)
-    if head.startswith(b"\x1f\x8b"):
-        with gzip.GzipFile(fileobj=raw) as text:
-            yield text
-    elif head.startswith(b"BZh"):
-        with bz2.BZ2File(raw) as text:
-            yield text
-    elif head.startswith(b"\xfd7zXZ\x00"):
-        with lzma.LZMAFile(raw) as text:
-            yield text
-    else:
-        yield raw
-
-
-def _chunks(source: Source) -> Iterator[bytes]:
-    """The source's bytes, a block at a time, with damage reported as ours."""
+def _chunks(path: str) -> Iterator[bytes]:
+    """The file's bytes, a block at a time, with damage reported as ours."""
     try:
-        with source.open() as stream:
+        with _open(path) as stream:
             while chunk := stream.read(BLOCK_BYTES):
                 yield chunk
-    except _DAMAGE as error:
-        raise LetorError(
-            source.name, None, f"the compressed file is cut or damaged ({error})"
-        ) from error
-    except OSError as error:
-        if error.errno is not None:  # a real failure of the file system: not ours to rename
+    except (EOFError, zlib.error, lzma.LZMAError, OSError) as error:
+        if getattr(error, "errno", None) is not None:  # of the file system: not ours to rename
             raise
-        raise LetorError(source.name, None, f"the compressed file is damaged ({error})") from error
+        raise LetorError(path, None, f"the compressed file is cut or damaged ({error})") from error
 
 
-def _count_lines(source: Source, require_final_newline: bool) -> tuple[int, int]:
+def _measure(path: str, require_final_newline: bool) -> tuple[int, int]:
+    """The number of lines and of bytes: a first pass, so that the second needs no second copy."""
     lines = size = 0
     last = b""
-    for chunk in _chunks(source):
+    for chunk in _chunks(path):
         lines += chunk.count(b"\n")
         size += len(chunk)
         last = chunk
     if not size:
-        raise LetorError(source.name, None, "the file is empty")
+        raise LetorError(path, None, "the file is empty")
     if not last.endswith(b"\n"):
         if require_final_newline:
             raise LetorError(
-                source.name,
+                path,
                 lines + 1,
                 "the last line has no line end, so the file may have been cut; if it is whole, "
                 "pass require_final_newline=False",
@@ -183,10 +166,10 @@ def _count_lines(source: Source, require_final_newline: bool) -> tuple[int, int]
     return lines, size
 
 
-def _blocks(source: Source, bar: Bar) -> Iterator[tuple[int, bytes]]:
+def _blocks(path: str, bar: Bar) -> Iterator[tuple[int, bytes]]:
     """Whole lines, some megabytes at a time, with the number of the first of them."""
     number, rest = 1, b""
-    for chunk in _chunks(source):
+    for chunk in _chunks(path):
         bar.update(len(chunk))
         whole, newline, tail = chunk.rpartition(b"\n")
         if not newline:
@@ -203,21 +186,40 @@ def _blocks(source: Source, bar: Bar) -> Iterator[tuple[int, bytes]]:
 class _Rows:
     """The growing dataset: one array of the final height, widened only if a new id asks for it."""
 
-    def __init__(self, name: str, lines: int, n_features: int | None, dtype: np.dtype):
-        self.name, self.lines, self.n_features, self.dtype = name, lines, n_features, dtype
-        self.features = np.zeros((lines, n_features or 0), dtype)
+    def __init__(self, rules: Rules, lines: int, width: int):
+        self.rules, self.lines = rules, lines
+        self.features = np.zeros((lines, width), rules.dtype)
         self.relevance: list[np.ndarray] = []
-        self.qids: list[np.ndarray] = []
+        self.queries: dict[int | str, int] = {}  # from a query's id to its place
+        self.places: list[np.ndarray] = []
+        self.documents: list[str] = []
         self.count = 0
 
-    def append(self, number: int, block: bytes, zero_based: bool) -> None:
-        sparse, grades, qids = self._parse(number, block, zero_based)
+    def read(self, path: str, query_file: PathLike | None, bar: Bar) -> None:
+        """All of one file."""
+        first, known = self.count, len(self.queries)
+        for number, block in _blocks(path, bar):
+            if not self.rules.ids:  # the first document decides
+                kind = kind_of_ids(block) or ""
+                if kind == "none" and _side_file(path) is None:
+                    kind = "whole"  # and the error will say what is missing
+                self.rules = self.rules._replace(ids=kind)
+            self._append(path, number, block, known)
+        if self.count == first:
+            raise LetorError(path, None, "the file has no documents, only comments")
+        if self.rules.ids == "none":
+            counts = _counts(path, query_file or _side_file(path), self.count - first)
+            self.places.append(known + np.repeat(np.arange(len(counts)), counts))
+            self.queries |= {known + k: known + k for k in range(len(counts))}
+
+    def _append(self, path: str, number: int, block: bytes, known: int) -> None:
+        sparse, grades, (at, ids, names) = self._parse(path, number, block)
         if not len(grades):
             return  # nothing but comments
         # scikit-learn reports one column where there is none.
         width = int(sparse.indices.max()) + 1 if sparse.nnz else 0
         if width > self.features.shape[1]:
-            wider = np.zeros((self.lines, width), self.dtype)
+            wider = np.zeros((self.lines, width), self.rules.dtype)
             wider[: self.count, : self.features.shape[1]] = self.features[: self.count]
             self.features = wider
         rows = slice(self.count, self.count + len(grades))
@@ -225,84 +227,116 @@ class _Rows:
         if self.features.shape[1]:
             sparse.toarray(out=self.features[rows])
         self.relevance.append(grades)
-        self.qids.append(qids)
+        self.documents += names
         self.count = rows.stop
+        if self.rules.ids == "none":
+            return
+        places = [self.queries.setdefault(query, len(self.queries)) for query in ids]
+        if known and min(places) < known:
+            k = next(k for k, place in enumerate(places) if place < known)
+            reason = "the query is in an earlier file, too; to keep both, use RankingDataset.concat"
+            raise LetorError(path, number + at[k], reason, f"qid:{ids[k]}".encode())
+        self.places.append(np.array(places))
 
-    def _parse(self, number: int, block: bytes, zero_based: bool) -> tuple[Any, ...]:
+    def _parse(self, path: str, number: int, block: bytes) -> tuple[Any, ...]:
         reader = require("sklearn.datasets", "experiments").load_svmlight_file
-        limit = self.n_features or MAX_INFERRED_FEATURES
-        problem = None
+        rules, problem = self.rules, "a line is not of the form '<grade> qid:<q> <id>:<value> …'"
         try:
-            sparse, grades, qids = reader(
-                io.BytesIO(block), dtype=self.dtype, zero_based=zero_based, query_id=True
-            )
+            text = io.BytesIO(without_nulls(block))
+            sparse, grades = reader(text, dtype=rules.dtype, zero_based=rules.zero_based)
         except (ValueError, OverflowError, MemoryError) as error:
             problem = f"scikit-learn's reader refuses it: {error}"
         else:
             with np.errstate(over="ignore"):
-                grades = grades.astype(self.dtype)
+                grades = grades.astype(rules.dtype)
+            read = heads(block, rules.ids or "whole")
             fine = np.isfinite(sparse.data).all() and np.isfinite(grades).all()
-            fine = bool(fine and (grades >= 0).all() and len(qids) == len(grades))
-            if not (fine and sparse.shape[1] <= limit and check_heads(block)):
-                problem = "a line is not of the form '<grade> qid:<q> <id>:<value> …'"
-        if problem is None:
-            return sparse, grades, qids
-        given = self.n_features is not None
-        raise first_error(self.name, number, block, self.dtype, zero_based, limit, given) or (
-            LetorError(self.name, number, f"{problem} (in the lines from here on)")
+            fine = bool(fine and (grades >= 0).all() and sparse.shape[1] <= rules.columns)
+            if fine and read is not None and len(read[0]) == len(grades):
+                return sparse, grades, read
+        raise first_error(path, number, block, rules) or (
+            LetorError(path, number, f"{problem} (in the lines from here on)")
         )
 
-    def dataset(self) -> RankingDataset:
-        if not self.count:
-            raise LetorError(self.name, None, "the file has no documents, only comments")
+    def dataset(self, name: str) -> RankingDataset:
+        places, order = np.concatenate(self.places), None
         features, relevance = self.features[: self.count], np.concatenate(self.relevance)
-        qids = np.concatenate(self.qids)
-        changes = np.flatnonzero(np.diff(qids)) + 1
-        starts, places = np.concatenate([[0], changes]), None
-        if len(np.unique(qids)) < len(starts):  # a query in several places
-            _, first, member = np.unique(qids, return_index=True, return_inverse=True)
-            order = np.argsort(first[member], kind="stable")
-            features, relevance, qids = features[order], relevance[order], qids[order]
-            places = torch.from_numpy(order)
-            starts = np.concatenate([[0], np.flatnonzero(np.diff(qids)) + 1])
+        documents = self.documents if any(self.documents) else None
+        if (np.diff(places) < 0).any():  # a query in several places
+            order = np.argsort(places, kind="stable")
+            features, relevance = features[order], relevance[order]
+            documents = None if documents is None else [documents[i] for i in order.tolist()]
         return RankingDataset(
             torch.from_numpy(features),
             torch.from_numpy(relevance),
-            torch.from_numpy(np.concatenate([starts, [self.count]])),
-            query_ids=torch.from_numpy(qids[starts]),
-            document_ids=places,
-            info={"name": Path(self.name).name},
+            torch.from_numpy(np.concatenate([[0], np.cumsum(np.bincount(places))])),
+            query_ids=list(self.queries),  # type: ignore[arg-type]
+            document_ids=None if order is None else torch.from_numpy(order),
+            documents=documents,
+            info={"name": name},
         )
 
 
-def save_letor(dataset: RankingDataset, path: str | os.PathLike[str]) -> None:
+def _side_file(path: str) -> str | None:
+    """LightGBM's file of query sizes beside `path`, if there is one."""
+    stem = path.removesuffix(Path(path).suffix) if Path(path).suffix in _SUFFIXES else path
+    return next((file for file in (f"{path}.query", f"{stem}.query") if Path(file).is_file()), None)
+
+
+def _counts(path: str, query_file: PathLike | None, documents: int) -> list[int]:
+    """The documents of each query, which must add up to those of the file."""
+    if query_file is None:  # one of several files, and not the first
+        raise LetorError(path, None, f"no query ids, and no {path}.query beside it")
+    side, counts = os.fspath(query_file), []
+    for number, line in enumerate(Path(side).read_bytes().splitlines(), start=1):
+        if not re.fullmatch(rb"\s*0*[1-9][0-9]{0,17}\s*", line):
+            raise LetorError(side, number, "not a number of documents, 1 or more", line)
+        counts.append(int(line))
+    if sum(counts) != documents:
+        reason = f"the counts add up to {sum(counts):,}, {path} has {documents:,} documents"
+        raise LetorError(side, None, reason)
+    return counts
+
+
+def save_letor(dataset: RankingDataset, path: PathLike) -> None:
     """Write LETOR text that `load_letor` reads back, compressed for .gz, .bz2 and .xz.
 
     Values come back bit for bit when read with the same dtype; zeros are left out, so pass
-    `n_features` when reading if the last columns may be all zero. Groups are not part of the
-    format and are not written: `RankingDataset.save` keeps everything.
+    `n_features` when reading if the last columns may be all zero. Document names become
+    `#docid = …` comments. Groups are not part of the format and are not written:
+    `RankingDataset.save` keeps everything.
 
     Chapter 10.
     """
-    if len(set(dataset.query_ids.tolist())) < len(dataset):
+    ids = dataset.query_ids.tolist()
+    if len(set(ids)) < len(dataset):
         raise ValueError("save_letor: two queries share an id and would be read back as one.")
-    target = Path(path)
-    openers: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
-    temporary = target.with_name(f".{target.name}.{os.getpid()}.part")
-    try:
-        with openers.get(target.suffix, open)(temporary, "wt", encoding="ascii", newline="\n") as f:
-            for qid, query in zip(dataset.query_ids.tolist(), dataset, strict=True):
-                f.writelines(_lines(qid, query.features.numpy(), query.relevance.tolist()))
-        os.replace(temporary, target)
-    finally:
-        temporary.unlink(missing_ok=True)
+    names, bounds = dataset.documents or [""] * dataset.n_documents, dataset.offsets.tolist()
+    for texts, forbidden in ((ids, r"[\s#:]|^$"), (names, r"\s")):
+        bad = next((t for t in texts if isinstance(t, str) and re.search(forbidden, t)), None)
+        if bad is not None:
+            raise ValueError(
+                f"save_letor: {bad!r} cannot stand in LETOR text, where a space ends a name; "
+                "RankingDataset.save keeps any name."
+            )
+    opener = _SUFFIXES.get(Path(path).suffix, open)
+    with (
+        whole_file(Path(path)) as temporary,
+        opener(temporary, "wt", encoding="utf-8", newline="\n") as f,
+    ):
+        for i, (qid, query) in enumerate(zip(ids, dataset, strict=True)):
+            own = names[bounds[i] : bounds[i + 1]]
+            f.writelines(_lines(qid, query.features.numpy(), query.relevance.tolist(), own))
 
 
-def _lines(qid: int, features: np.ndarray, relevance: list[float]) -> Iterator[str]:
+def _lines(
+    qid: int | str, features: np.ndarray, relevance: list[float], names: list[str]
+) -> Iterator[str]:
     # 9 and 17 significant digits identify every float32 and float64.
     pattern = " %d:%.9g" if features.dtype == np.float32 else " %d:%.17g"
-    for row, grade in zip(features, relevance, strict=True):
+    for row, grade, name in zip(features, relevance, names, strict=True):
         columns = np.flatnonzero(row)
         pairs = np.empty((len(columns), 2), object)
         pairs[:, 0], pairs[:, 1] = columns + 1, row[columns].astype(float)
-        yield f"{grade:.17g} qid:{qid}" + pattern * len(columns) % tuple(pairs.ravel()) + "\n"
+        values = pattern * len(columns) % tuple(pairs.ravel())
+        yield f"{grade:.17g} qid:{qid}{values}{f' #docid = {name}' if name else ''}\n"

@@ -1,14 +1,21 @@
-"""The strict rules for one line of LETOR text: used to name the line that is wrong."""
+"""The strict rules for one line of LETOR text: what is in it, and what is wrong with it."""
 
 import os
 import re
+from typing import NamedTuple
 
 import numpy as np
 
-# Where scikit-learn would accept `qidx:7`, or a number with underscores, these do not.
-_HEAD = re.compile(rb"\s*[^\s:#_]+\s+qid:[+-]?[0-9]+(?=[\s#]|\Z)")
-_WHOLE = re.compile(rb"[+-]?[0-9]+\Z")
 _NUMBER = re.compile(rb"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\Z")
+_WHOLE = re.compile(rb"[+-]?[0-9]{1,40}\Z")
+# How a line begins, by the kind of its query id. scikit-learn would accept `qidx:7` as well.
+_HEADS = {
+    "whole": re.compile(rb"\s*[^\s:#_]+\s+qid:([+-]?[0-9]{1,40})(?=[\s#]|\Z)"),
+    "text": re.compile(rb"\s*[^\s:#_]+\s+qid:([^\s:#]+)(?=[\s#]|\Z)"),
+    "none": re.compile(rb"\s*[^\s:#_]+()(?=[\s#]|\Z)(?!\s+qid)"),
+}
+_DOCID = re.compile(rb"#.*?\bdocid\s*=\s*(\S+)")
+_NULL = re.compile(rb"(?<=[0-9]):NULL(?=[\s#]|\Z)")
 
 
 class LetorError(ValueError):
@@ -19,7 +26,7 @@ class LetorError(ValueError):
 
     def __init__(self, path: str, line: int | None, reason: str, text: bytes | None = None):
         self.path, self.line, self.reason = os.fspath(path), line, reason
-        self.text = None if text is None else text.decode("utf-8", "backslashreplace")
+        self.text = None if text is None else _text(text)
         where = self.path if line is None else f"{self.path}, line {line}"
         shown = self.text
         if shown is not None and len(shown) > 100:
@@ -31,86 +38,122 @@ class LetorError(ValueError):
         return LetorError, (self.path, self.line, self.reason, text)
 
 
-def check_heads(block: bytes) -> bool:
-    """Does every line with a document begin with a grade and a query id, none with underscores?
+class Rules(NamedTuple):
+    """What the lines of a file must keep to; `ids` is "whole", "text" or "none"."""
 
-    This much is checked on every line of a file, so it must be quick: one match per line.
-    """
-    underscores = b"_" in block
+    dtype: np.dtype
+    zero_based: bool
+    columns: int
+    columns_given: bool
+    ids: str
+
+
+def kind_of_ids(block: bytes) -> str | None:
+    """The kind of query id on the first line with a document; None if there is no such line."""
     for line in block.split(b"\n"):
-        if _HEAD.match(line) is None and line.partition(b"#")[0].strip():
-            return False
-        if underscores and b"_" in line.partition(b"#")[0]:
-            return False
-    return True
+        tokens = line.partition(b"#")[0].split(None, 2)
+        if tokens:
+            name, colon, value = (tokens[1] if len(tokens) > 1 else b"").partition(b":")
+            if name != b"qid" or not colon:
+                return "none"
+            return "whole" if _WHOLE.match(value) else "text"
+    return None
 
 
-def first_error(
-    path: str,
-    number: int,
-    block: bytes,
-    dtype: np.dtype,
-    zero_based: bool,
-    limit: int,
-    limit_given: bool,
-) -> LetorError | None:
+def heads(block: bytes, ids: str) -> tuple[list[int], list[int | str], list[str]] | None:
+    """Of every document: its line in the block (from 0), its query's id, and its name or "".
+
+    None if a line does not begin with a grade and a query id, or has an underscore. This much is
+    checked on every line of a file, so it must be quick: one match per line.
+    """
+    head, underscores, named = _HEADS[ids], b"_" in block, b"docid" in block
+    at: list[int] = []
+    queries: list[int | str] = []
+    names: list[str] = []
+    for k, line in enumerate(block.split(b"\n")):
+        match = head.match(line)
+        if match is None:
+            if line.partition(b"#")[0].strip():
+                return None
+            continue
+        if underscores and b"_" in line[match.end() :].partition(b"#")[0]:
+            return None
+        docid = _DOCID.search(line) if named else None
+        at.append(k)
+        queries.append(int(match[1]) if ids == "whole" else _text(match[1]))
+        names.append("" if docid is None else _text(docid[1]))
+    if ids == "whole" and queries and not all(-(2**63) <= int(q) < 2**63 for q in set(queries)):
+        return None
+    return at, queries, names
+
+
+def _text(raw: bytes) -> str:
+    return raw.decode("utf-8", "backslashreplace")
+
+
+def without_nulls(block: bytes) -> bytes:
+    """LETOR's NULL for a missing value as 0, which is what a feature that is absent has."""
+    return _NULL.sub(b":0", block) if b":NULL" in block else block
+
+
+def first_error(path: str, number: int, block: bytes, rules: Rules) -> LetorError | None:
     """The first line of `block` that breaks a rule, or None; `number` is its first line's."""
     for line in block.split(b"\n"):
-        fault = _fault(line.partition(b"#")[0].split(), dtype, zero_based, limit, limit_given)
+        fault = _fault(line.partition(b"#")[0].split(), rules)
         if fault is not None:
             return LetorError(path, number, *fault)
         number += 1
     return None
 
 
-def _fault(
-    tokens: list[bytes], dtype: np.dtype, zero_based: bool, limit: int, limit_given: bool
-) -> tuple[str, bytes] | None:
+def _fault(tokens: list[bytes], rules: Rules) -> tuple[str, bytes] | None:
     if not tokens:
         return None
-    reason = _bad_number(tokens[0], dtype)
+    reason = _bad_number(tokens[0], rules.dtype)
     if reason or float(tokens[0]) < 0:
         return f"the grade {reason or 'is negative'}", tokens[0]
-    name, colon, qid = tokens[1].partition(b":") if len(tokens) > 1 else (b"", b"", b"")
-    if name != b"qid" or not colon:
-        return "no 'qid:<number>' after the grade", b" ".join(tokens[:3])
-    if not _WHOLE.match(qid) or not -(2**63) <= int(qid) < 2**63:
-        return "the query id is not a 64-bit whole number", tokens[1]
-    previous = -1 if zero_based else 0
-    for token in tokens[2:]:
-        fault, previous = _feature_fault(token, previous, dtype, zero_based)
-        if fault is None and previous >= limit + (not zero_based):
-            way_out = "is beyond n_features" if limit_given else "is very large; pass n_features"
-            fault = f"the feature id {way_out} ({limit} {'' if limit_given else 'at most '}columns)"
+    if rules.ids != "none":
+        name, colon, qid = tokens[1].partition(b":") if len(tokens) > 1 else (b"", b"", b"")
+        if name != b"qid" or not colon:
+            return "no 'qid:<number>' after the grade", b" ".join(tokens[:3])
+        if rules.ids == "text" and (not qid or b":" in qid):
+            return "the query id is empty or holds a colon", tokens[1]
+        if rules.ids == "whole" and not (_WHOLE.match(qid) and -(2**63) <= int(qid) < 2**63):
+            hint = "; if ids are texts, pass text_ids=True"
+            return f"the query id is not a 64-bit whole number{hint}", tokens[1]
+    previous = -1 if rules.zero_based else 0
+    for token in tokens[1 if rules.ids == "none" else 2 :]:
+        fault, previous = _feature_fault(token, previous, rules)
+        if fault is None and previous >= rules.columns + (not rules.zero_based):
+            given = rules.columns_given
+            way_out = "is beyond n_features" if given else "is very large; pass n_features"
+            limit = f"{rules.columns} {'' if given else 'at most '}columns"
+            fault = f"the feature id {way_out} ({limit})"
         if fault is not None:
             return fault, token
     return None
 
 
-def _feature_fault(
-    token: bytes, previous: int, dtype: np.dtype, zero_based: bool
-) -> tuple[str | None, int]:
+def _feature_fault(token: bytes, previous: int, rules: Rules) -> tuple[str | None, int]:
     name, colon, value = token.partition(b":")
     if not colon:
         return "a feature is not of the form <id>:<value>", previous
     if not _WHOLE.match(name) or len(name) > 18:
         return "the feature id is not a whole number", previous
     index = int(name)
-    if index < (0 if zero_based else 1):
-        hint = "" if zero_based or index < 0 else " (if ids begin at 0, pass zero_based=True)"
-        return f"feature ids begin at {int(not zero_based)}{hint}", previous
+    if index < (not rules.zero_based):
+        hint = "" if rules.zero_based or index < 0 else " (if ids begin at 0, pass zero_based=True)"
+        return f"feature ids begin at {int(not rules.zero_based)}{hint}", previous
     if index <= previous:
         return "the feature ids of a line must rise", previous
-    reason = _bad_number(value, dtype)
+    reason = None if value == b"NULL" else _bad_number(value, rules.dtype)
     return (f"the value {reason}" if reason else None), index
 
 
 def _bad_number(text: bytes, dtype: np.dtype) -> str | None:
     if not _NUMBER.match(text):
-        lowered = text.lower().lstrip(b"+-")
-        if lowered in (b"nan", b"inf", b"infinity"):
-            return "is not finite"
-        return "is not a decimal number"
+        finite = text.lower().lstrip(b"+-") not in (b"nan", b"inf", b"infinity")
+        return "is not a decimal number" if finite else "is not finite"
     with np.errstate(over="ignore"):
         if not np.isfinite(np.float64(float(text)).astype(dtype)):
             hint = "; pass dtype=torch.float64" if dtype == np.float32 else ""

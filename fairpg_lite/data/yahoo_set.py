@@ -2,19 +2,15 @@
 
 import os
 import sys
-import tarfile
 import warnings
-import zipfile
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from hashlib import sha256
-from pathlib import Path, PurePosixPath
-from typing import Any, NamedTuple
-
-import torch
+from pathlib import Path
+from typing import NamedTuple
 
 from fairpg_lite.data.dataset import RankingDataset
-from fairpg_lite.data.letor import Source, decompressed, open_file, read_source
+from fairpg_lite.data.letor import load_letor
 
 # (queries, documents), as published with the challenge (Chapelle & Chang 2011).
 PUBLISHED_COUNTS: Mapping[str, tuple[int, int]] = {
@@ -25,11 +21,10 @@ PUBLISHED_COUNTS: Mapping[str, tuple[int, int]] = {
 N_FEATURES = 699
 HOW_TO_OBTAIN = (
     "The data is dataset C14, 'Learning to Rank Challenge', of Yahoo's Webscope programme: its "
-    "licence does not let us ship it, researchers apply for it themselves. Unpacked or as the "
-    "archive, put it in one directory and pass that, or set FAIRPG_YAHOO to it. Without it, "
+    "licence does not let us ship it, researchers apply for it themselves. Unpack the archive in "
+    "one directory and pass that, or set FAIRPG_YAHOO to it. Without it, "
     "yahoo_like() makes a stand-in of the same shape."
 )
-_TAR, _ZIP = (".tgz", ".tar.gz", ".tar.bz2", ".tbz2", ".tar.xz", ".tar"), (".zip",)
 
 
 class YahooSets(NamedTuple):
@@ -43,42 +38,6 @@ class YahooSets(NamedTuple):
     test: RankingDataset
 
 
-class _Found(NamedTuple):
-    """A part's text: a file, or a member of an archive."""
-
-    file: Path
-    member: str | None = None
-
-    @property
-    def name(self) -> str:
-        return str(self.file) if self.member is None else f"{self.file}!{self.member}"
-
-    def fingerprint(self) -> str:
-        """Changes when the file does; looks at its size and time, not at its content."""
-        stat = self.file.stat()
-        text = f"{self.name} {stat.st_size} {stat.st_mtime_ns}"
-        return sha256(text.encode()).hexdigest()
-
-    @contextmanager
-    def open(self) -> Iterator[Any]:
-        if self.member is None:
-            with open_file(self.file) as text:
-                yield text
-        elif self.file.name.lower().endswith(_ZIP):
-            with (
-                zipfile.ZipFile(self.file) as zipped,
-                zipped.open(self.member) as raw,
-                decompressed(raw) as text,
-            ):
-                yield text
-        else:
-            with tarfile.open(self.file) as tarred:
-                member = tarred.extractfile(self.member)
-                assert member is not None  # _members lists regular files only
-                with member, decompressed(member) as text:
-                    yield text
-
-
 def yahoo(
     root: str | os.PathLike[str] | None = None,
     *,
@@ -89,14 +48,16 @@ def yahoo(
 ) -> YahooSets:
     """`(train, valid, test)` of Set 1, memory-mapped.
 
-    root: the directory (searched with its sub-directories) or the archive; FAIRPG_YAHOO if not
-        given. `set1.{train,valid,test}.txt` may be plain, .gz, .bz2 or .xz, or lie in a .tgz,
-        .tar or .zip.
-    cache: where the arrays go on the first load (about 2 GB for the full set): next to the data
-        in `.fairpg_lite`, or, if that cannot be written, the user's cache directory. Later loads
-        only map the files, as long as the text keeps its size and time of change.
-    expected_counts: (queries, documents) of each part; a part that has others is refused. None
-        switches the check off.
+    Args:
+        root: the directory, searched with its sub-directories; FAIRPG_YAHOO if not given.
+            `set1.{train,valid,test}.txt` may be plain, .gz, .bz2 or .xz.
+        cache: where the arrays go on the first load (about 2 GB for the full set): next to the
+            data in `.fairpg_lite`, or, if that cannot be written, the user's cache directory.
+            Later loads only map the files, as long as the text keeps its size and time of change.
+        expected_counts: (queries, documents) of each part; a part that has others is refused.
+            None switches the check off.
+        n_features: the number of columns.
+        progress: show a bar while text is read.
 
     Errors say which file is wrong or missing, and how the data is obtained.
 
@@ -106,58 +67,29 @@ def yahoo(
     if not root:
         raise FileNotFoundError(f"yahoo: no directory was given. {HOW_TO_OBTAIN}")
     base = Path(root).expanduser()
-    found = _find(base)
-    directory = _cache_directory(base, cache)
+    if not base.is_dir():
+        what = "is a file; unpack it" if base.is_file() else "does not exist"
+        raise FileNotFoundError(f"yahoo: {base} {what}. {HOW_TO_OBTAIN}")
+    files = {part: _find(base, part) for part in PUBLISHED_COUNTS}
+    missing = [f"set1.{part}.txt" for part, file in files.items() if file is None]
+    if missing:
+        raise FileNotFoundError(
+            f"yahoo: {', '.join(missing)} not found in {base} or its sub-directories. "
+            f"{HOW_TO_OBTAIN}"
+        )
+    directory = _cache_directory(base) if cache is None else Path(cache)
     parts = {}
-    for part in PUBLISHED_COUNTS:
-        counts = None if expected_counts is None else expected_counts[part]
-        parts[part] = _part(part, found[part], directory, counts, n_features, progress)
+    for part, file in files.items():
+        assert file is not None
+        parts[part] = _part(part, file, directory, n_features, expected_counts, progress)
     return YahooSets(**parts)
 
 
-def _find(base: Path) -> dict[str, _Found]:
-    """Where each part lies; plain files win over archives, then the shorter path."""
-    if not base.exists():
-        raise FileNotFoundError(f"yahoo: {base} does not exist. {HOW_TO_OBTAIN}")
-    files = [base] if base.is_file() else sorted(p for p in base.rglob("set1.*") if p.is_file())
-    candidates = [_Found(file) for file in sorted(files, key=lambda p: (len(p.parts), p.name))]
-    found = {part: _pick(candidates, part) for part in PUBLISHED_COUNTS}
-    if not all(found.values()):
-        inside = [member for archive in _archives(base) for member in _members(archive)]
-        found = {part: found[part] or _pick(inside, part) for part in PUBLISHED_COUNTS}
-    missing = [f"set1.{part}.txt" for part, where in found.items() if where is None]
-    if missing:
-        raise FileNotFoundError(
-            f"yahoo: {', '.join(missing)} not found in {base}, its sub-directories or archives. "
-            f"{HOW_TO_OBTAIN}"
-        )
-    return {part: where for part, where in found.items() if where is not None}
-
-
-def _pick(candidates: list[_Found], part: str) -> _Found | None:
+def _find(base: Path, part: str) -> Path | None:
+    """The part's file, plain or compressed; the shorter path wins."""
     names = {f"set1.{part}.txt{suffix}" for suffix in ("", ".gz", ".bz2", ".xz")}
-    for candidate in candidates:
-        if PurePosixPath(candidate.member or candidate.file.name).name in names:
-            return candidate
-    return None
-
-
-def _archives(base: Path) -> list[Path]:
-    files = [base] if base.is_file() else sorted(p for p in base.rglob("*") if p.is_file())
-    return [file for file in files if file.name.lower().endswith(_TAR + _ZIP)]
-
-
-def _members(archive: Path) -> list[_Found]:
-    try:
-        if archive.name.lower().endswith(_ZIP):
-            with zipfile.ZipFile(archive) as opened:
-                names = [name for name in opened.namelist() if not name.endswith("/")]
-        else:
-            with tarfile.open(archive) as opened_tar:
-                names = [member.name for member in opened_tar if member.isfile()]
-    except (tarfile.TarError, zipfile.BadZipFile, EOFError, OSError) as error:
-        raise ValueError(f"yahoo: the archive {archive} is cut or damaged ({error}).") from error
-    return [_Found(archive, name) for name in names]
+    found = [p for p in base.rglob(f"set1.{part}.txt*") if p.name in names and p.is_file()]
+    return min(found, key=lambda p: (len(p.parts), p.name), default=None)
 
 
 def user_cache_directory() -> Path:
@@ -171,66 +103,72 @@ def user_cache_directory() -> Path:
     return Path(root) / "fairpg-lite"
 
 
-def _cache_directory(base: Path, cache: str | os.PathLike[str] | None) -> Path:
-    if cache is not None:
-        return Path(cache)
-    beside = (base.parent if base.is_file() else base) / ".fairpg_lite"
-    try:
+def _cache_directory(base: Path) -> Path:
+    """Beside the data, or, for data on a read-only disk, one for it in the user's cache."""
+    beside = base / ".fairpg_lite"
+    with suppress(OSError):
         beside.mkdir(exist_ok=True)
-        (beside / f".writable.{os.getpid()}").touch()
-        (beside / f".writable.{os.getpid()}").unlink()
-    except OSError:  # data on a read-only disk
-        # One directory per place of the data, so that two copies do not take turns.
-        key = sha256(str(base.resolve()).encode()).hexdigest()[:16]
-        return user_cache_directory() / f"yahoo-{key}"
-    return beside
+    if os.access(beside, os.W_OK) and beside.is_dir():
+        return beside
+    return user_cache_directory() / f"yahoo-{sha256(str(base.resolve()).encode()).hexdigest()[:16]}"
 
 
 def _part(
     part: str,
-    found: _Found,
+    file: Path,
     directory: Path,
-    counts: tuple[int, int] | None,
     n_features: int,
+    expected: Mapping[str, tuple[int, int]] | None,
     progress: bool,
 ) -> RankingDataset:
     """The part from the cache, or from the text, which then fills the cache."""
-    target, key = directory / f"set1.{part}", f"{found.fingerprint()} {n_features}"
-    dataset = _cached(target, key)
-    if dataset is None:
-        source = Source(found.name, found.open)
-        dataset = read_source(
-            source,
-            n_features=n_features,
-            dtype=torch.float32,
-            zero_based=False,
-            require_final_newline=True,
-            progress=progress,
-        )
-        _check_counts(dataset, found.name, counts)
-        dataset.info.update(name=f"Yahoo Set 1, {part}", fingerprint=key)
+    stat = file.stat()
+    # Changes when the file does; looks at its size and time, not at its content.
+    key = sha256(f"{file} {stat.st_size} {stat.st_mtime_ns} {n_features}".encode()).hexdigest()
+
+    def checked(dataset: RankingDataset) -> RankingDataset:
+        found = (len(dataset), dataset.n_documents)
+        if expected is not None and found != tuple(expected[part]):
+            raise ValueError(
+                f"yahoo: {file} has {found[0]:,} queries and {found[1]:,} documents, published are "
+                "{:,} and {:,}; the file is cut or is another set. ".format(*expected[part])
+                + HOW_TO_OBTAIN
+            )
+        return dataset
+
+    def make() -> RankingDataset:
+        made = checked(load_letor(file, n_features=n_features, progress=progress))
+        made.info.update(name=f"Yahoo Set 1, {part}", fingerprint=key)
+        return made
+
+    target = directory / f"set1.{part}"
+    return checked(remembered(target, make, lambda d: d.info.get("fingerprint") == key))
+
+
+def remembered(
+    target: Path,
+    make: Callable[[], RankingDataset],
+    current: Callable[[RankingDataset], bool],
+) -> RankingDataset:
+    """The dataset at `target`, memory-mapped, if it is `current`; otherwise made and stored there.
+
+    Where it cannot be stored, a warning says so and it stays in memory.
+    """
+
+    def stored() -> RankingDataset | None:
         try:
-            dataset.save(target, overwrite=True)
+            dataset = RankingDataset.load(target)
+        except (OSError, ValueError):  # absent, or damaged: made again
+            return None
+        return dataset if current(dataset) else None
+
+    found = stored()
+    if found is None:
+        made = make()
+        try:
+            made.save(target, overwrite=True)
         except OSError as error:
-            if _cached(target, key) is None:  # else another process was first, and its files serve
-                warnings.warn(f"yahoo: {target} could not be written ({error}).", stacklevel=3)
-        dataset = _cached(target, key) or dataset
-    _check_counts(dataset, found.name, counts)
-    return dataset
-
-
-def _cached(target: Path, key: str) -> RankingDataset | None:
-    try:
-        dataset = RankingDataset.load(target)
-    except (OSError, ValueError):  # absent, or damaged: made again from the text
-        return None
-    return dataset if dataset.info.get("fingerprint") == key else None
-
-
-def _check_counts(dataset: RankingDataset, name: str, counts: tuple[int, int] | None) -> None:
-    found = (len(dataset), dataset.n_documents)
-    if counts is not None and found != tuple(counts):
-        raise ValueError(
-            f"yahoo: {name} has {found[0]:,} queries and {found[1]:,} documents, published are "
-            f"{counts[0]:,} and {counts[1]:,}; the file is cut or is another set. {HOW_TO_OBTAIN}"
-        )
+            if stored() is None:  # else another process was first, and its files serve
+                warnings.warn(f"{target} could not be written ({error}).", stacklevel=2)
+        found = stored() or made
+    return found
