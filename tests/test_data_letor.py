@@ -18,7 +18,14 @@ from hypothesis import strategies as st
 from sklearn.datasets import load_svmlight_file
 from test_data_dataset import make
 
-from fairpg_lite.data import LetorError, RankingDataset, letor, load_letor, save_letor
+from fairpg_lite.data import (
+    LetorError,
+    RankingDataset,
+    letor,
+    letor_lines,
+    load_letor,
+    save_letor,
+)
 
 GOOD = b"2 qid:7 1:0.5 3:1.25 # doc a\n\n# a comment\n0 qid:9 2:4\r\n1 qid:7 1:-3e-2\n"
 
@@ -70,7 +77,7 @@ def test_feature_range(tmp_path):
 
 def test_ids_may_grow_from_block_to_block(tmp_path):
     lines = [f"{i % 3} qid:{i // 4} {i + 1}:{i + 0.5}\n".encode() for i in range(50)]
-    with mock.patch.object(letor, "BLOCK_BYTES", 64):
+    with mock.patch.object(letor_lines, "BLOCK_BYTES", 64):
         ds = load_letor(write(tmp_path, b"".join(lines)))
     assert torch.equal(ds.features, torch.diag(torch.arange(50) + 0.5))
 
@@ -247,9 +254,13 @@ def test_progress_is_shown_on_stderr_only(tmp_path, capsys):
 )
 def test_a_fault_names_file_line_and_text(tmp_path, line, reason, text):
     file = write(tmp_path, b"1 qid:1 1:2\n" * 9 + b"# comment\n" + line + b"\n1 qid:1 1:2\n")
-    for block in (letor.BLOCK_BYTES, 16, 40):  # all lines in one block, one in each, some in each
+    for block in (
+        letor_lines.BLOCK_BYTES,
+        16,
+        40,
+    ):  # all lines in one block, one in each, some in each
         with (
-            mock.patch.object(letor, "BLOCK_BYTES", block),
+            mock.patch.object(letor_lines, "BLOCK_BYTES", block),
             pytest.raises(LetorError, match=re.escape(reason)) as caught,
         ):
             load_letor(file)
@@ -383,7 +394,7 @@ def scratch(tmp_path_factory):
 @given(data=valid_files, block=st.sampled_from([8, 40, 1 << 20]))
 def test_valid_files_equal_scikit_learn(scratch, data, block):
     scratch.write_bytes(data)
-    with mock.patch.object(letor, "BLOCK_BYTES", block):
+    with mock.patch.object(letor_lines, "BLOCK_BYTES", block):
         ds = load_letor(scratch, dtype=torch.float64, n_features=30)
     x, y, qid = load_svmlight_file(str(scratch), n_features=30, zero_based=False, query_id=True)
     order = np.argsort([list(dict.fromkeys(qid)).index(q) for q in qid], kind="stable")
@@ -400,7 +411,7 @@ def check(scratch, data, block):
         expected = reference(data, 1.7976931348623157e308)
     except ValueError:
         expected = None
-    with mock.patch.object(letor, "BLOCK_BYTES", block):
+    with mock.patch.object(letor_lines, "BLOCK_BYTES", block):
         if expected is None:
             with pytest.raises(LetorError):
                 load_letor(scratch, dtype=torch.float64)

@@ -54,6 +54,7 @@ def convert_mslr(source: Path, target: Path, part: str) -> Path:
 def main(source: Path, target: Path) -> None:
     written = [convert_german(source, target)]
     written += [convert_mslr(source, target, part) for part in ("train", "test")]
+    written.append(target / "german_codes.json")  # written by hand
     sums = [f"{hashlib.sha256(file.read_bytes()).hexdigest()}  {file.name}\n" for file in written]
     (target / "SHA256SUMS").write_text("".join(sums), "ascii")
     for file in written:

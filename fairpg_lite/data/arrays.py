@@ -1,11 +1,15 @@
 """The arrays behind a dataset: checked, and made of queries, of a table or of other datasets."""
 
+import hashlib
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
+
+from fairpg_lite.data.statistics import row_blocks
 
 FIELDS = ("features", "relevance", "offsets", "groups", "query_ids", "document_ids", "documents")
 PER_DOCUMENT = ("features", "relevance", "groups", "document_ids", "documents")
@@ -25,6 +29,76 @@ def whole(name: str, values: Any) -> Tensor:
     if numbers.is_floating_point() and not bool((numbers == numbers.round()).all()):
         raise ValueError(f"RankingDataset: {name} must be whole numbers.")
     return numbers.to(torch.int64)
+
+
+def prepared(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a dataset, each of its type and on the features' device, and checked."""
+    if hasattr(given["features"], "columns"):
+        raise TypeError(
+            f"RankingDataset: features is a {type(given['features']).__name__}; call "
+            "RankingDataset.from_pandas(frame, query=..., relevance=...)."
+        )
+    features = torch.as_tensor(given["features"])
+    if features.ndim != 2 or not features.is_floating_point():
+        raise ValueError(
+            f"RankingDataset: features has shape {tuple(features.shape)} and type "
+            f"{features.dtype}; give a floating-point (N, d) tensor."
+        )
+    relevance = torch.as_tensor(given["relevance"]).to(features.device, features.dtype)
+    offsets = torch.as_tensor(given["offsets"], dtype=torch.int64, device=features.device)
+    fields = {**given, "features": features, "relevance": relevance, "offsets": offsets}
+    ids = torch.arange(len(offsets) - 1) if given["query_ids"] is None else given["query_ids"]
+    if not isinstance(ids, Tensor) and np.asarray(ids).dtype.kind in "UO":
+        fields["query_ids"] = np.array(list(ids), dtype=object)
+    else:
+        fields["query_ids"] = whole("query_ids", ids).to(features.device)
+    for name in ("groups", "document_ids"):
+        if given[name] is not None:
+            fields[name] = whole(name, given[name]).to(features.device)
+    if given["documents"] is not None:
+        fields["documents"] = list(given["documents"])
+    check(fields)
+    return fields
+
+
+def rows_of(
+    queries: Sequence[int] | Tensor, bounds: Tensor
+) -> tuple[Tensor, slice | Tensor, Tensor]:
+    """The chosen queries (by index or mask), their rows (a slice where it will do), and offsets."""
+    chosen, count = torch.as_tensor(queries).cpu(), len(bounds) - 1
+    if chosen.dtype == torch.bool:
+        if chosen.shape != (count,):
+            raise ValueError(
+                f"RankingDataset.subset: the mask has shape {tuple(chosen.shape)}, "
+                f"there are {count} queries."
+            )
+        chosen = chosen.nonzero()[:, 0]
+    chosen = chosen.to(torch.int64)
+    if len(chosen) and not (-count <= chosen.min() and chosen.max() < count):
+        raise IndexError(f"RankingDataset.subset: a query outside 0 … {count - 1}.")
+    chosen = torch.where(chosen < 0, chosen + count, chosen)
+    lengths = bounds.diff()[chosen]
+    offsets = torch.cat([lengths.new_zeros(1), lengths.cumsum(0)])
+    if not len(chosen):
+        return chosen, slice(0, 0), offsets
+    if bool((chosen.diff() == 1).all()):
+        return chosen, slice(int(bounds[chosen[0]]), int(bounds[chosen[-1] + 1])), offsets
+    shift = (bounds[chosen] - offsets[:-1]).repeat_interleave(lengths)
+    return chosen, torch.arange(int(offsets[-1])) + shift, offsets
+
+
+def digest(fields: Mapping[str, Any]) -> str:
+    """SHA-256 of all fields, the tensors a bounded number of rows at a time."""
+    found = hashlib.sha256()
+    for name, values in fields.items():
+        if isinstance(values, Tensor):
+            found.update(f"{name} {values.dtype} {tuple(values.shape)};".encode())
+            for block in row_blocks(values):
+                flat = block.detach().cpu().contiguous().flatten()
+                found.update(flat.view(torch.uint8).numpy().data)
+        elif values is not None:
+            found.update(f"{name} {json.dumps(list(values))};".encode())
+    return found.hexdigest()
 
 
 def pick(values: Any, rows: slice | Tensor) -> Any:

@@ -1,8 +1,6 @@
 """RankingDataset: queries with their documents, kept as a few long arrays."""
 
 import copy
-import hashlib
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Self, overload
@@ -65,44 +63,22 @@ class RankingDataset:
         documents: Sequence[str] | None = None,
         info: Mapping[str, Any] | None = None,
     ):
-        if hasattr(features, "columns"):
-            raise TypeError(
-                f"RankingDataset: features is a {type(features).__name__}; call "
-                "RankingDataset.from_pandas(frame, query=..., relevance=...)."
-            )
-        self.features = torch.as_tensor(features)
-        if self.features.ndim != 2 or not self.features.is_floating_point():
-            raise ValueError(
-                f"RankingDataset: features has shape {tuple(self.features.shape)} and type "
-                f"{self.features.dtype}; give a floating-point (N, d) tensor."
-            )
-        kind: dict[str, Any] = {"device": self.features.device}
-        self.relevance = torch.as_tensor(relevance).to(dtype=self.features.dtype, **kind)
-        self.offsets = torch.as_tensor(offsets, dtype=torch.int64, **kind)
-        self.groups = None if groups is None else arrays.whole("groups", groups).to(**kind)
-        self.document_ids = (
-            None if document_ids is None else arrays.whole("document_ids", document_ids).to(**kind)
-        )
-        self.documents = None if documents is None else list(documents)
-        self.query_ids: Tensor | np.ndarray
-        if query_ids is None:
-            self.query_ids = torch.arange(len(self.offsets) - 1, **kind)
-        elif not isinstance(query_ids, Tensor) and np.asarray(query_ids).dtype.kind in "UO":
-            self.query_ids = np.array(list(query_ids), dtype=object)
-        else:
-            self.query_ids = arrays.whole("query_ids", query_ids).to(**kind)
+        own = (features, relevance, offsets, groups, query_ids, document_ids, documents)
+        fields = arrays.prepared(dict(zip(FIELDS, own, strict=True)))
+        self.features: Tensor = fields["features"]
+        self.relevance: Tensor = fields["relevance"]
+        self.offsets: Tensor = fields["offsets"]
+        self.groups: Tensor | None = fields["groups"]
+        self.query_ids: Tensor | np.ndarray = fields["query_ids"]
+        self.document_ids: Tensor | None = fields["document_ids"]
+        self.documents: list[str] | None = fields["documents"]
         self.info: dict[str, Any] = dict(info or {})
-        arrays.check(self._fields())
         # Plain integers: indexing a tensor for every query would cost more than the query's view.
         self._bounds: list[int] = self.offsets.tolist()
 
     @classmethod
     def from_queries(cls, queries: Iterable[Sequence[Tensor | None]], **rest: Any) -> Self:
-        """Concatenate `(features, relevance)` or `(features, relevance, groups)` of each query.
-
-        >>> RankingDataset.from_queries([(torch.ones(2, 4), torch.tensor([1.0, 0.0]))])
-        RankingDataset(1 queries, 2 documents, 4 features, no groups)
-        """
+        """Concatenate `(features, relevance)` or `(features, relevance, groups)` of each query."""
         return cls(**arrays.of_queries(queries), **rest)
 
     @classmethod
@@ -121,12 +97,11 @@ class RankingDataset:
 
         Args:
             frame: a pandas DataFrame, or anything with a `to_pandas` method (polars, pyarrow).
-            query, relevance: columns with the query's id (numbers or texts; its rows may be
-                scattered) and the grade.
+            query: column of query ids, numbers or texts; a query's rows may be scattered.
+            relevance: column of grades.
             features: columns to learn from; without it, all that have no other part.
-            group: column whose values, sorted, become the groups 0, 1, …; `info["group_names"]`
-                keeps them.
-            document: column with the documents' names.
+            group: column whose values, sorted, become groups 0, 1, … (`info["group_names"]`).
+            document: column of document names.
             dtype: of the features; torch's default unless given.
 
         >>> import pandas
@@ -137,8 +112,7 @@ class RankingDataset:
         """
         fields, names = arrays.of_frame(frame, query, relevance, features, group, document)
         fields["features"] = fields["features"].to(dtype or torch.get_default_dtype())
-        info = {"name": "a table", **({} if group is None else {"group_names": names})}
-        return cls(**fields, info=info)
+        return cls(**fields, info={} if group is None else {"group_names": names})
 
     @classmethod
     def concat(cls, datasets: Sequence["RankingDataset"]) -> Self:
@@ -196,10 +170,6 @@ class RankingDataset:
 
     def replace(self, **changes: Any) -> "RankingDataset":
         """A new dataset that shares every array but those in `changes` (other groups, say)."""
-        names = (*FIELDS, "info")
-        unknown = set(changes) - set(names)
-        if unknown:
-            raise TypeError(f"RankingDataset.replace: {sorted(unknown)} is not one of {names}.")
         return RankingDataset(**{**self._fields(), "info": self.info, **changes})
 
     def to(
@@ -220,32 +190,9 @@ class RankingDataset:
 
         Consecutive queries give views; any other choice copies the chosen documents.
         """
-        chosen = torch.as_tensor(queries).cpu()
-        if chosen.dtype == torch.bool:
-            if chosen.shape != (len(self),):
-                raise ValueError(
-                    f"RankingDataset.subset: the mask has shape {tuple(chosen.shape)}, "
-                    f"there are {len(self)} queries."
-                )
-            chosen = chosen.nonzero()[:, 0]
-        chosen = chosen.to(torch.int64)
-        if len(chosen) and not (-len(self) <= chosen.min() and chosen.max() < len(self)):
-            raise IndexError(f"RankingDataset.subset: a query outside 0 … {len(self) - 1}.")
-        chosen = torch.where(chosen < 0, chosen + len(self), chosen)
-        bounds = torch.tensor(self._bounds)
-        lengths = bounds.diff()[chosen]
-        offsets = torch.cat([lengths.new_zeros(1), lengths.cumsum(0)])
-        rows: slice | Tensor = slice(0, 0)
-        if len(chosen) and bool((chosen.diff() == 1).all()):
-            rows = slice(int(bounds[chosen[0]]), int(bounds[chosen[-1] + 1]))
-        elif len(chosen):
-            shift = (bounds[chosen] - offsets[:-1]).repeat_interleave(lengths)
-            rows = torch.arange(int(offsets[-1])) + shift
-        return self.replace(
-            offsets=offsets,
-            query_ids=arrays.pick(self.query_ids, chosen),
-            **{name: arrays.pick(getattr(self, name), rows) for name in arrays.PER_DOCUMENT},
-        )
+        chosen, rows, offsets = arrays.rows_of(queries, torch.tensor(self._bounds))
+        taken = {name: arrays.pick(getattr(self, name), rows) for name in arrays.PER_DOCUMENT}
+        return self.replace(offsets=offsets, query_ids=arrays.pick(self.query_ids, chosen), **taken)
 
     def split(
         self, fractions: Sequence[float], seed: int = 0, shuffle: bool = True
@@ -259,17 +206,13 @@ class RankingDataset:
         >>> [len(part) for part in ds.split((0.8, 0.2))]
         [8, 2]
         """
-        if not fractions or min(fractions) <= 0 or sum(fractions) > 1 + 1e-9:
-            raise ValueError(
-                f"RankingDataset.split: fractions {tuple(fractions)} must be positive and sum to "
-                "at most 1."
-            )
         ends = [round(sum(fractions[: k + 1]) * len(self)) for k in range(len(fractions))]
-        bounds = list(zip([0, *ends[:-1]], ends, strict=True))
-        if any(start == end for start, end in bounds):
+        bounds = list(zip([0, *ends[:-1]], ends, strict=False))
+        wrong = not fractions or min(fractions) <= 0 or sum(fractions) > 1 + 1e-9
+        if wrong or any(start == end for start, end in bounds):
             raise ValueError(
-                f"RankingDataset.split: fractions {tuple(fractions)} of {len(self)} queries leave "
-                "a part empty."
+                f"RankingDataset.split: fractions {tuple(fractions)} of {len(self)} queries must "
+                "be positive, sum to at most 1 and leave no part empty."
             )
         order = torch.arange(len(self))
         if shuffle:
@@ -281,16 +224,10 @@ class RankingDataset:
 
         The parts differ by one query at most. They are views: of a memory-mapped dataset a
         process reads its own part only.
-
-        >>> ds = RankingDataset(torch.ones(10, 1), torch.ones(10), offsets=range(11))
-        >>> [ds.shard(rank, 3).query_ids.tolist() for rank in range(3)]
-        [[0, 1, 2], [3, 4, 5], [6, 7, 8, 9]]
         """
         if not 0 <= rank < world or world > len(self):
-            raise ValueError(
-                f"RankingDataset.shard: part {rank} of {world}, {len(self)} queries; give a rank "
-                "from 0 to world - 1 and no more parts than queries."
-            )
+            wanted = f"part {rank} of {world}, {len(self)} queries"
+            raise ValueError(f"RankingDataset.shard: {wanted}; at most one part for each query.")
         return self[rank * len(self) // world : (rank + 1) * len(self) // world]
 
     def batches(
@@ -303,12 +240,7 @@ class RankingDataset:
         dtype: torch.dtype | None = None,
         reuse: bool = False,
     ) -> Batches:
-        """Padded batches of `size` queries; see `Batches` for their order and for `reuse`.
-
-        >>> ds = RankingDataset(torch.ones(3, 1), torch.ones(3), offsets=[0, 1, 3])
-        >>> [tuple(batch.mask.shape) for batch in ds.batches(size=2)]
-        [(2, 2)]
-        """
+        """Padded batches of `size` queries; see `Batches` for their order and for `reuse`."""
         own = (self.features, self.relevance, self.groups, self._bounds)
         return Batches(*own, size, shuffle, generator, bucket=bucket, dtype=dtype, reuse=reuse)
 
@@ -339,17 +271,7 @@ class RankingDataset:
 
     def fingerprint(self) -> str:
         """A SHA-256 of everything but `info`: equal for equal data, wherever it lies."""
-        digest = hashlib.sha256()
-        for name in FIELDS:
-            values = getattr(self, name)
-            if isinstance(values, Tensor):
-                digest.update(f"{name} {values.dtype} {tuple(values.shape)};".encode())
-                for block in statistics.row_blocks(values):
-                    flat = block.detach().cpu().contiguous().flatten()
-                    digest.update(flat.view(torch.uint8).numpy().data)
-            elif values is not None:
-                digest.update(f"{name} {json.dumps(list(values))};".encode())
-        return digest.hexdigest()
+        return arrays.digest(self._fields())
 
     def save(self, path: str | Path, overwrite: bool = False) -> None:
         """Write a directory of .npy files and a meta.json, all or nothing, without pickle."""

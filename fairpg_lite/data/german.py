@@ -1,18 +1,57 @@
 """German Credit as a ranking task (the paper's appendix, "German Credit Dataset")."""
 
+import json
+from collections.abc import Callable, Sequence
+
 import numpy as np
 import torch
 
 from fairpg_lite.data.dataset import RankingDataset
-from fairpg_lite.data.german_codes import NINE, TWENTY, encode
 from fairpg_lite.data.resources import read_resource
 
 N_TRAIN_PERSONS = 800
+CHOICES = {
+    "attributes": (20, 9),
+    "group": ("sex", "age"),
+    "ratio": ("exact", "weights"),
+    "split": ("random", "rows"),
+}
 
 
 def german_rows() -> list[list[str]]:
     """The 1000 rows of the original file, 21 codes each; the last is 1 (good) or 2 (bad)."""
     return [line.split() for line in read_resource("german.data").decode("ascii").splitlines()]
+
+
+def encode(
+    rows: Sequence[Sequence[str]], attributes: int, scale: Callable[[np.ndarray], np.ndarray]
+) -> tuple[np.ndarray, list[str]]:
+    """Features (len(rows), d) and their names: numbers through `scale`, categories one-hot.
+
+    `german_codes.json` names the 20 columns, whose levels are the codes that occur, and for the
+    nine gives name, column and what the codes mean (None: a number).
+    """
+    table = json.loads(read_resource("german_codes.json"))
+    columns = table["nine"]
+    if attributes == 20:
+        codes = [
+            sorted(set(column), key=lambda c: (len(c), c)) for column in zip(*rows, strict=True)
+        ]
+        columns = [
+            (name, place, None if found[0].isdigit() else {code: code for code in found})
+            for place, (name, found) in enumerate(zip(table["twenty"], codes, strict=False))
+        ]
+    blocks, names = [], []
+    for name, place, meaning in columns:
+        values = [row[place] for row in rows]
+        if meaning is None:
+            blocks.append(scale(np.array(values, dtype=np.float64))[:, None])
+            names.append(name)
+        else:
+            levels = list(dict.fromkeys(meaning.values()))
+            blocks.append(np.eye(len(levels))[[levels.index(meaning[value]) for value in values]])
+            names += [f"{name}={level}" for level in levels]
+    return np.concatenate(blocks, axis=1), names
 
 
 def german_credit(
@@ -34,23 +73,24 @@ def german_credit(
     in both. Numbers are standardised by the 800 training persons, categories are one-hot.
     `document_ids` is each person's row (from 0), `info["feature_names"]` names the features.
 
-    attributes: 20 as in the file (61 features), or 9, the re-release that the authors used (29
-        features, in their order). The nine follow exactly from the file's codes; the authors
-        standardised by all 1000 persons, here it is always the training persons.
-    group: "sex": G1 = female as recorded (code A92, 310 persons). "age": G1 = `age_cut` or
-        younger (190 persons at 25).
-    ratio: how to read the paper's "4:1". "exact": every query has four non-creditworthy persons
-        for one creditworthy (8 and 2), nobody twice. "weights", as in the authors' notebook: a
-        person is drawn, with replacement, with weight .8 if not creditworthy and .2 if
-        creditworthy; as 700 of the 1000 are creditworthy, some 37 % of each query are relevant.
-    split: "random" by `seed`, or "rows": the first 800 rows and the last 200, as the authors.
+    Args:
+        seed: three numpy generators, `default_rng([seed, k])`, draw the split (k = 0), the
+            training (1) and the test queries (2).
+        attributes: 20 as in the file (61 features), or 9, the re-release that the authors used
+            (29 features, in their order). The nine follow exactly from the file's codes; the
+            authors standardised by all 1000 persons, here it is always the training persons.
+        group: "sex": G1 = female as recorded (code A92, 310 persons). "age": G1 = `age_cut` or
+            younger (190 persons at 25).
+        ratio: how to read the paper's "4:1". "exact": every query has four non-creditworthy
+            persons for one creditworthy (8 and 2), nobody twice. "weights", as in the authors'
+            notebook: a person is drawn, with replacement, with weight .8 if not creditworthy and
+            .2 if creditworthy; as 700 of the 1000 are creditworthy, some 37 % are relevant.
+        split: "random" by `seed`, or "rows": the first 800 rows and the last 200, as the authors.
 
     Sex is disputed in this file: the corrected code table (Groemping 2019, "South German
     Credit", UCI 573) reads A92 as "female non-single or male single". We reproduce the paper
-    with it; check what you conclude with `group="age"`.
-
-    Three numpy generators, `default_rng([seed, k])`, draw the split (k = 0), the training (1)
-    and the test queries (2). Data: Hofmann 1994, doi 10.24432/C5NC77, CC BY 4.0, unchanged.
+    with it; check what you conclude with `group="age"`. Data: Hofmann 1994, doi
+    10.24432/C5NC77, CC BY 4.0, unchanged.
 
     Chapter 12; appendix B.2 of the paper.
 
@@ -60,7 +100,14 @@ def german_credit(
     >>> train[0].relevance.sum()
     tensor(2.)
     """
-    _check_arguments(attributes, group, ratio, split, n_docs)
+    given = {"attributes": attributes, "group": group, "ratio": ratio, "split": split}
+    for name, value in given.items():
+        if value not in CHOICES[name]:
+            raise ValueError(f"german_credit: {name} is {value!r}; choose one of {CHOICES[name]}.")
+    if n_docs < 1 or (ratio == "exact" and n_docs % 5):
+        raise ValueError(
+            f"german_credit: n_docs is {n_docs}; with ratio='exact' it must be a multiple of 5."
+        )
     rows = german_rows()
     order = np.arange(len(rows))
     if split == "random":
@@ -71,7 +118,7 @@ def german_credit(
         seen = values[sides[0]]
         return (values - seen.mean()) / seen.std()
 
-    features, names = encode(rows, TWENTY if attributes == 20 else NINE, scale)
+    features, names = encode(rows, attributes, scale)
     creditworthy = np.array([row[20] == "1" for row in rows])
     if group == "sex":
         member = np.array([row[8] in ("A92", "A95") for row in rows])
@@ -81,15 +128,8 @@ def german_credit(
         _draw(np.random.default_rng([seed, k]), side, creditworthy, count, n_docs, ratio)
         for k, (side, count) in enumerate(zip(sides, (n_train, n_test), strict=True), start=1)
     )
-    info = {
-        "name": "German Credit",
-        "seed": seed,
-        "attributes": attributes,
-        "group": group if group == "sex" else f"age <= {age_cut}",
-        "ratio": ratio,
-        "split": split,
-        "feature_names": names,
-    }
+    info = {"name": "German Credit", "seed": seed, **given, "feature_names": names}
+    info["group"] = group if group == "sex" else f"age <= {age_cut}"
     dtype = dtype or torch.get_default_dtype()
     train, test = (
         RankingDataset(
@@ -103,21 +143,6 @@ def german_credit(
         for drawn in persons
     )
     return train, test
-
-
-def _check_arguments(attributes: int, group: str, ratio: str, split: str, n_docs: int) -> None:
-    for name, value, choices in (
-        ("attributes", attributes, (20, 9)),
-        ("group", group, ("sex", "age")),
-        ("ratio", ratio, ("exact", "weights")),
-        ("split", split, ("random", "rows")),
-    ):
-        if value not in choices:
-            raise ValueError(f"german_credit: {name} is {value!r}; choose one of {choices}.")
-    if n_docs < 1 or (ratio == "exact" and n_docs % 5):
-        raise ValueError(
-            f"german_credit: n_docs is {n_docs}; with ratio='exact' it must be a multiple of 5."
-        )
 
 
 def _draw(

@@ -11,14 +11,10 @@ end, the usual sign of a cut file, unless told otherwise. A file cut exactly bet
 cannot be told from a whole one; `yahoo` compares counts for that reason.
 """
 
-import bz2
-import gzip
 import io
-import lzma
 import os
 import re
-import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,26 +26,22 @@ from fairpg_lite._files import whole_file
 from fairpg_lite._progress import Bar, progress_bar
 from fairpg_lite.data.dataset import RankingDataset
 from fairpg_lite.data.letor_lines import (
+    SUFFIXES,
     LetorError,
     Rules,
+    blocks,
     first_error,
     heads,
     kind_of_ids,
+    measure,
     without_nulls,
 )
 
-BLOCK_BYTES = 4 << 20
 # One stray id, 99999, in a short file would otherwise ask for gigabytes of zeros: without
 # n_features the columns are limited, by their number and by the size of the whole array, which
 # may hold as many values as a small machine can bear, or a number for each byte of text.
 MAX_COLUMNS, MAX_VALUES, MAX_VALUES_PER_BYTE = 100_000, 1 << 26, 50
 PathLike = str | os.PathLike[str]
-_OPENERS: dict[bytes, Callable[..., Any]] = {
-    b"\x1f\x8b": gzip.open,
-    b"BZh": bz2.open,
-    b"\xfd7zXZ\x00": lzma.open,
-}
-_SUFFIXES = dict(zip((".gz", ".bz2", ".xz"), _OPENERS.values(), strict=True))
 
 
 def load_letor(
@@ -105,7 +97,7 @@ def load_letor(
     paths = [os.fspath(p) for p in ([path] if isinstance(path, (str, os.PathLike)) else path)]
     if not paths or (query_file is not None and len(paths) > 1):
         raise ValueError(f"load_letor: {len(paths)} files; give one or more, one with query_file.")
-    lines, sizes = zip(*(_measure(file, require_final_newline) for file in paths), strict=True)
+    lines, sizes = zip(*(measure(file, require_final_newline) for file in paths), strict=True)
     allowed = max(MAX_VALUES, MAX_VALUES_PER_BYTE * sum(sizes)) // sum(lines)
     rules = Rules(
         dtype=np.dtype(str(dtype).removeprefix("torch.")),
@@ -124,65 +116,6 @@ def load_letor(
     return rows.dataset(names)
 
 
-def _open(path: str) -> Any:
-    with open(path, "rb") as raw:
-        head = raw.read(6)
-    opener = next((o for magic, o in _OPENERS.items() if head.startswith(magic)), open)
-    return opener(path, "rb")
-
-
-def _chunks(path: str) -> Iterator[bytes]:
-    """The file's bytes, a block at a time, with damage reported as ours."""
-    try:
-        with _open(path) as stream:
-            while chunk := stream.read(BLOCK_BYTES):
-                yield chunk
-    except (EOFError, zlib.error, lzma.LZMAError, OSError) as error:
-        if getattr(error, "errno", None) is not None:  # of the file system: not ours to rename
-            raise
-        raise LetorError(path, None, f"the compressed file is cut or damaged ({error})") from error
-
-
-def _measure(path: str, require_final_newline: bool) -> tuple[int, int]:
-    """The number of lines and of bytes: a first pass, so that the second needs no second copy."""
-    lines = size = 0
-    last = b""
-    for chunk in _chunks(path):
-        lines += chunk.count(b"\n")
-        size += len(chunk)
-        last = chunk
-    if not size:
-        raise LetorError(path, None, "the file is empty")
-    if not last.endswith(b"\n"):
-        if require_final_newline:
-            raise LetorError(
-                path,
-                lines + 1,
-                "the last line has no line end, so the file may have been cut; if it is whole, "
-                "pass require_final_newline=False",
-                last.rpartition(b"\n")[2],
-            )
-        lines += 1
-    return lines, size
-
-
-def _blocks(path: str, bar: Bar) -> Iterator[tuple[int, bytes]]:
-    """Whole lines, some megabytes at a time, with the number of the first of them."""
-    number, rest = 1, b""
-    for chunk in _chunks(path):
-        bar.update(len(chunk))
-        whole, newline, tail = chunk.rpartition(b"\n")
-        if not newline:
-            rest += chunk
-            continue
-        block = rest + whole + newline
-        yield number, block
-        number += block.count(b"\n")
-        rest = tail
-    if rest:
-        yield number, rest
-
-
 class _Rows:
     """The growing dataset: one array of the final height, widened only if a new id asks for it."""
 
@@ -198,7 +131,7 @@ class _Rows:
     def read(self, path: str, query_file: PathLike | None, bar: Bar) -> None:
         """All of one file."""
         first, known = self.count, len(self.queries)
-        for number, block in _blocks(path, bar):
+        for number, block in blocks(path, bar):
             if not self.rules.ids:  # the first document decides
                 kind = kind_of_ids(block) or ""
                 if kind == "none" and _side_file(path) is None:
@@ -279,7 +212,7 @@ class _Rows:
 
 def _side_file(path: str) -> str | None:
     """LightGBM's file of query sizes beside `path`, if there is one."""
-    stem = path.removesuffix(Path(path).suffix) if Path(path).suffix in _SUFFIXES else path
+    stem = path.removesuffix(Path(path).suffix) if Path(path).suffix in SUFFIXES else path
     return next((file for file in (f"{path}.query", f"{stem}.query") if Path(file).is_file()), None)
 
 
@@ -319,7 +252,7 @@ def save_letor(dataset: RankingDataset, path: PathLike) -> None:
                 f"save_letor: {bad!r} cannot stand in LETOR text, where a space ends a name; "
                 "RankingDataset.save keeps any name."
             )
-    opener = _SUFFIXES.get(Path(path).suffix, open)
+    opener = SUFFIXES.get(Path(path).suffix, open)
     with (
         whole_file(Path(path)) as temporary,
         opener(temporary, "wt", encoding="utf-8", newline="\n") as f,

@@ -1,11 +1,25 @@
-"""The strict rules for one line of LETOR text: what is in it, and what is wrong with it."""
+"""The lines of LETOR text: taken from a file in blocks, and judged by strict rules."""
 
+import bz2
+import gzip
+import lzma
 import os
 import re
-from typing import NamedTuple
+import zlib
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from fairpg_lite._progress import Bar
+
+BLOCK_BYTES = 4 << 20
+OPENERS: dict[bytes, Callable[..., Any]] = {
+    b"\x1f\x8b": gzip.open,
+    b"BZh": bz2.open,
+    b"\xfd7zXZ\x00": lzma.open,
+}
+SUFFIXES = dict(zip((".gz", ".bz2", ".xz"), OPENERS.values(), strict=True))
 _NUMBER = re.compile(rb"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\Z")
 _WHOLE = re.compile(rb"[+-]?[0-9]{1,40}\Z")
 # How a line begins, by the kind of its query id. scikit-learn would accept `qidx:7` as well.
@@ -36,6 +50,65 @@ class LetorError(ValueError):
     def __reduce__(self) -> tuple[object, ...]:  # an error must survive the way from a worker
         text = None if self.text is None else self.text.encode()
         return LetorError, (self.path, self.line, self.reason, text)
+
+
+def _open(path: str) -> Any:
+    with open(path, "rb") as raw:
+        head = raw.read(6)
+    opener = next((o for magic, o in OPENERS.items() if head.startswith(magic)), open)
+    return opener(path, "rb")
+
+
+def _chunks(path: str) -> Iterator[bytes]:
+    """The file's bytes, a block at a time, with damage reported as ours."""
+    try:
+        with _open(path) as stream:
+            while chunk := stream.read(BLOCK_BYTES):
+                yield chunk
+    except (EOFError, zlib.error, lzma.LZMAError, OSError) as error:
+        if getattr(error, "errno", None) is not None:  # of the file system: not ours to rename
+            raise
+        raise LetorError(path, None, f"the compressed file is cut or damaged ({error})") from error
+
+
+def measure(path: str, require_final_newline: bool) -> tuple[int, int]:
+    """The number of lines and of bytes: a first pass, so that the second needs no second copy."""
+    lines = size = 0
+    last = b""
+    for chunk in _chunks(path):
+        lines += chunk.count(b"\n")
+        size += len(chunk)
+        last = chunk
+    if not size:
+        raise LetorError(path, None, "the file is empty")
+    if not last.endswith(b"\n"):
+        if require_final_newline:
+            raise LetorError(
+                path,
+                lines + 1,
+                "the last line has no line end, so the file may have been cut; if it is whole, "
+                "pass require_final_newline=False",
+                last.rpartition(b"\n")[2],
+            )
+        lines += 1
+    return lines, size
+
+
+def blocks(path: str, bar: Bar) -> Iterator[tuple[int, bytes]]:
+    """Whole lines, some megabytes at a time, with the number of the first of them."""
+    number, rest = 1, b""
+    for chunk in _chunks(path):
+        bar.update(len(chunk))
+        whole, newline, tail = chunk.rpartition(b"\n")
+        if not newline:
+            rest += chunk
+            continue
+        block = rest + whole + newline
+        yield number, block
+        number += block.count(b"\n")
+        rest = tail
+    if rest:
+        yield number, rest
 
 
 class Rules(NamedTuple):

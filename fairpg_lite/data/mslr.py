@@ -21,15 +21,17 @@ def mslr_sample(
 ) -> tuple[RankingDataset, RankingDataset]:
     """`(train, test)`: the first 42 + 42 complete queries of MSLR-WEB10K, Fold 1.
 
-    136 features, grades 0 to 4. The features are on raw scales, from fractions to counts of
-    millions: `normalize` (the default) brings each to [0, 1] within its query; without it the
-    values are those of Microsoft's text (exactly so with dtype=torch.float64).
+    136 features, grades 0 to 4.
 
-    group: None, or "quality": G1 = QualityScore (feature 133) at or below its 40th percentile
-        (`percentile`) over the training documents, G0 = above; the attribute and the percentile
-        of Yadav, Du & Joachims, SIGIR 2021 (arXiv:1911.08054). That ties with the threshold go
-        to G1 is our choice; scores are whole numbers with many ties, so G1 holds some 45 % of
-        the documents.
+    Args:
+        normalize: bring each feature, on raw scales from fractions to counts of millions, to
+            [0, 1] within its query; without it the values are those of Microsoft's text
+            (exactly so with dtype=torch.float64).
+        group: None, or "quality": G1 = QualityScore (feature 133) at or below its 40th
+            percentile (`percentile`) over the training documents, G0 = above; the attribute and
+            the percentile of Yadav, Du & Joachims, SIGIR 2021 (arXiv:1911.08054). That ties with
+            the threshold go to G1 is our choice; scores are whole numbers with many ties, so G1
+            holds some 45 % of the documents.
 
     Data: Qin & Liu, "Introducing LETOR 4.0 Datasets", arXiv:1306.2597, CC BY 4.0; the file was
     cut after 5,000 lines at its source, hence the last query of each part is left out.

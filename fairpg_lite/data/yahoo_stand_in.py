@@ -2,7 +2,7 @@
 
 import os
 from concurrent.futures import ThreadPoolExecutor
-from typing import Literal, NamedTuple, overload
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -103,13 +103,10 @@ def _calibrate(world: World, generator: "np.random.Generator", noise: float) -> 
     latent = _latent(world, factors, own, world.causes)
     steps, interactions = _score_parts(world, _grid()[_bins(latent)])
     moments = np.array([steps.mean(), steps.std(), interactions.mean(), interactions.std()])
-    score = (steps - moments[0]) / moments[1] + INTERACTION * (interactions - moments[2]) / moments[
-        3
-    ]
     # Both parts share one scale, so that the final score has variance 1.
-    moments[[1, 3]] *= score.std()
+    moments[[1, 3]] *= _combined(steps, interactions, moments).std()
     world = world._replace(moments=moments)
-    score = _signal(world, _grid()[_bins(latent)])
+    score = _combined(steps, interactions, moments)
     observed = np.sqrt(1 - noise**2) * score + noise * generator.standard_normal(len(score))
     return world._replace(cuts=np.quantile(observed, np.cumsum(GRADE_SHARES)[:-1]))
 
@@ -141,43 +138,19 @@ def _score_parts(world: World, causes: np.ndarray) -> tuple[np.ndarray, np.ndarr
     return steps, (sign[:, world.pairs[0]] * sign[:, world.pairs[1]]) @ world.signs
 
 
-def _signal(world: World, causes: np.ndarray) -> np.ndarray:
-    """The noise-free score (N,), mean 0 and variance 1."""
-    steps, interactions = _score_parts(world, causes)
-    centre, scale, centre2, scale2 = world.moments
+def _combined(steps: np.ndarray, interactions: np.ndarray, moments: np.ndarray) -> np.ndarray:
+    centre, scale, centre2, scale2 = moments
     return (steps - centre) / scale + INTERACTION * (interactions - centre2) / scale2
 
 
-@overload
-def yahoo_like(
-    n_queries: int = ...,
-    seed: int = ...,
-    *,
-    part: str = ...,
-    noise: float = ...,
-    return_signal: Literal[False] = ...,
-) -> RankingDataset: ...
-
-
-@overload
-def yahoo_like(
-    n_queries: int = ...,
-    seed: int = ...,
-    *,
-    part: str = ...,
-    noise: float = ...,
-    return_signal: Literal[True],
-) -> tuple[RankingDataset, torch.Tensor]: ...
+def _signal(world: World, causes: np.ndarray) -> np.ndarray:
+    """The noise-free score (N,), mean 0 and variance 1, of the causes' latent values (N, C)."""
+    return _combined(*_score_parts(world, causes), world.moments)
 
 
 def yahoo_like(
-    n_queries: int = 1000,
-    seed: int = 0,
-    *,
-    part: str = "train",
-    noise: float = 0.65,
-    return_signal: bool = False,
-) -> RankingDataset | tuple[RankingDataset, torch.Tensor]:
+    n_queries: int = 1000, seed: int = 0, *, part: str = "train", noise: float = 0.65
+) -> RankingDataset:
     """An artificial stand-in with the published shape of Yahoo's Set 1.
 
     It shares with Yahoo's data the figures below and nothing else. Numbers obtained with it are
@@ -199,15 +172,15 @@ def yahoo_like(
     finds some of the pairs, boosted trees most of both. The score, of variance 1, and
     independent normal noise give sqrt(1 - noise²) * score + noise * e, which fixed thresholds
     turn into grades. So the score is a function of the features, and noise² is the share of the
-    variance that no ranker can explain: `info["noise"]` keeps it, and `return_signal` also
-    returns the score (N,), whose ranking is the best possible.
+    variance that no ranker can explain; `info["noise"]` keeps it.
 
-    part: "train", "valid" or "test" draw different documents in the same world (`seed`), so no
-        split, hence no copy, is needed. Full size: 19,944, 2,994 and 6,983 queries.
-
-    Streams: numpy's default_rng([seed, 0]) for the world; [seed, part, 0] for the lengths;
-    [seed, part, 1 + chunk, k] for each 256 queries' factors (k = 0, 1), features (2) and noise
-    (3). A smaller `n_queries` gives the first queries of a larger one.
+    Args:
+        n_queries: full size is 19,944, 2,994 and 6,983; fewer are the first of more.
+        seed: the world. numpy's default_rng([seed, 0]) makes it; [seed, part, 0] draws the
+            lengths; [seed, part, 1 + chunk, k] each 256 queries' factors (k = 0, 1), features
+            (2) and noise (3).
+        part: "train", "valid" or "test" draw different documents in the same world, so no
+            split, hence no copy, is needed.
 
     Chapters 10 and 11.
 
@@ -224,7 +197,7 @@ def yahoo_like(
     lengths = np.clip(np.rint(drawn), 1, MAX_LENGTH).astype(np.int64)
     offsets = np.concatenate([[0], np.cumsum(lengths)])
     features = np.zeros((offsets[-1], N_IDS), np.float32)
-    grades, signal = np.empty(offsets[-1], np.float32), np.empty(offsets[-1])
+    grades = np.empty(offsets[-1], np.float32)
 
     def fill(chunk: int) -> None:
         first, last = chunk * CHUNK, min((chunk + 1) * CHUNK, n_queries)
@@ -232,18 +205,17 @@ def yahoo_like(
         streams = [np.random.default_rng([seed, which, 1 + chunk, k]) for k in range(4)]
         score = _fill(world, streams, lengths[first:last], features[rows])
         observed = np.sqrt(1 - noise**2) * score + noise * streams[3].standard_normal(len(score))
-        grades[rows], signal[rows] = np.searchsorted(world.cuts, observed), score
+        grades[rows] = np.searchsorted(world.cuts, observed)
 
     # Every chunk has its own streams and rows, so threads change the time and nothing else.
     with ThreadPoolExecutor(min(4, os.cpu_count() or 1)) as pool:
         list(pool.map(fill, range(-(-n_queries // CHUNK))))
-    dataset = RankingDataset(
+    return RankingDataset(
         torch.from_numpy(features),
         torch.from_numpy(grades),
         torch.from_numpy(offsets),
         info={"name": f"Yahoo-shaped stand-in, {part}", "seed": seed, "noise": noise},
     )
-    return (dataset, torch.from_numpy(signal)) if return_signal else dataset
 
 
 def _fill(
