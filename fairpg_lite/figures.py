@@ -5,15 +5,14 @@ Colours are Okabe and Ito's, which people with the common colour-vision deficien
 lines and bars that matter also differ in marker, dash or hatch. Used in every chapter from 1 on.
 """
 
-from __future__ import annotations
-
 import io
 from contextlib import AbstractContextManager
+from importlib.resources import files
 from typing import Any
 
 from fairpg_lite._extras import require
 
-__all__ = ["PALETTE", "palette_png", "style", "use_style"]
+__all__ = ["PALETTE", "palette_png", "plot_tradeoff", "style", "use_style"]
 
 # Okabe & Ito (2008), darkest first so that two-colour figures have the strongest contrast.
 PALETTE: dict[str, str] = {
@@ -25,35 +24,19 @@ PALETTE: dict[str, str] = {
     "amber": "#E69F00",
     "grey": "#5F6670",
 }
+_STYLE = str(files("fairpg_lite") / "_data" / "figures.mplstyle")
+_LABELS = {
+    "ndcg": "NDCG (higher is better)",
+    "d_group": r"$D_{\mathrm{group}}$ (lower is fairer)",
+    "d_ind": r"$D_{\mathrm{ind}}$ (lower is fairer)",
+    "group_gap": "two-sided gap (lower is fairer)",
+}
 
 
 def matplotlib_module() -> Any:
     """Matplotlib with pyplot, or an error that names the extra to install."""
-    matplotlib = require("matplotlib", "plots")
     require("matplotlib.pyplot", "plots")
-    return matplotlib
-
-
-def _settings(matplotlib: Any) -> dict[str, Any]:
-    return {
-        "figure.figsize": (6.4, 3.6),
-        "figure.dpi": 120,
-        "figure.facecolor": "white",
-        "figure.constrained_layout.use": True,
-        "font.size": 10.5,
-        "axes.prop_cycle": matplotlib.cycler(color=list(PALETTE.values())),
-        "axes.spines.top": False,
-        "axes.spines.right": False,
-        "axes.edgecolor": "#3A3F45",
-        "axes.titlesize": 11.5,
-        "axes.titlelocation": "left",
-        "axes.grid": True,
-        "axes.axisbelow": True,
-        "grid.color": "#E3E5E8",
-        "lines.linewidth": 2.0,
-        "legend.frameon": False,
-        "svg.hashsalt": "fairpg-lite",
-    }
+    return require("matplotlib", "plots")
 
 
 def style() -> AbstractContextManager[None]:
@@ -64,14 +47,36 @@ def style() -> AbstractContextManager[None]:
     ...     matplotlib.rcParams["axes.spines.top"]
     False
     """
-    matplotlib = matplotlib_module()
-    return matplotlib.rc_context(_settings(matplotlib))
+    return matplotlib_module().style.context(_STYLE)
 
 
 def use_style() -> None:
     """The house style from here on: the first line of a chapter that draws."""
-    matplotlib = matplotlib_module()
-    matplotlib.rcParams.update(_settings(matplotlib))
+    matplotlib_module().style.use(_STYLE)
+
+
+def plot_tradeoff(table: Any, x: str = "d_group", y: str = "ndcg", ax: Any = None) -> Any:
+    """A curve along lambda for each method of a table of runs; returns the matplotlib axes.
+
+    ``table`` is a data frame with a row per run and columns method, lam, seed and the measures
+    (`tradeoff` makes one). A point is a mean over seeds, its bars 95 % intervals (Student's t; one
+    seed has none); its label is lambda, and the legend has the method's name as it is.
+    """
+    quantile = require("scipy.stats", "experiments").t.ppf
+    if ax is None:
+        with style():
+            ax = matplotlib_module().figure.Figure().add_subplot()
+    for number, (name, runs) in enumerate(table.groupby("method", sort=False)):
+        seeds = runs.groupby("lam")[[x, y]]
+        mean, count = seeds.mean(), seeds.count()
+        half = (seeds.sem() * quantile(0.975, (count - 1).clip(lower=1))).fillna(0.0)
+        look = {"color": list(PALETTE.values())[number % 7], "marker": "osD^vPX<"[number % 8]}
+        ax.errorbar(mean[x], mean[y], half[y], half[x], label=name, elinewidth=0.8, **look)
+        for lam, across, up in mean.itertuples():
+            ax.annotate(f"λ={lam:g}", (across, up), (5, 4), textcoords="offset points", fontsize=8)
+    ax.set(xlabel=_LABELS.get(x, x), ylabel=_LABELS.get(y, y))
+    ax.legend()
+    return ax
 
 
 def palette_png(png: bytes, colours: int = 128) -> bytes:
@@ -80,13 +85,11 @@ def palette_png(png: bytes, colours: int = 128) -> bytes:
     Matplotlib stamps its version into a PNG; without the stamp a chapter's file changes only when
     the picture does. 128 colours are more than a line or bar chart with smooth edges uses.
     """
-    require("PIL", "plots")
-    from PIL import Image
-
-    with Image.open(io.BytesIO(png)) as picture:
-        white = Image.new("RGBA", picture.size, "white")
-        flat = Image.alpha_composite(white, picture.convert("RGBA")).convert("RGB")
-    small = flat.quantize(colours, method=Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE)
+    image = require("PIL.Image", "plots")
+    with image.open(io.BytesIO(png)) as picture:
+        white = image.new("RGBA", picture.size, "white")
+        flat = image.alpha_composite(white, picture.convert("RGBA")).convert("RGB")
+    small = flat.quantize(colours, method=image.Quantize.MEDIANCUT, dither=image.Dither.NONE)
     out = io.BytesIO()
     small.save(out, format="PNG", optimize=True)
     return out.getvalue()
