@@ -19,7 +19,7 @@ import torch
 import fairpg_lite as fl
 from fairpg_lite import LinearScorer, PlackettLuce, TrainConfig, load_letor, load_model, synthetic
 from fairpg_lite.cli import _common, main
-from fairpg_lite.cli import fit as fit_command
+from fairpg_lite.cli._options import SETTINGS
 
 ROOT = Path(__file__).resolve().parent.parent
 QUICK = ["--method", "exact", "--lr", "0.1", "--epochs", "4", "--batch-size", "10"]
@@ -96,17 +96,18 @@ def test_every_setting_reaches_the_training(here, capsys):
     changed = {
         "utility": "dcg", "merit": "sqrt", "method": "sample", "samples": 3, "epochs": 2,
         "batch_size": 7, "optimizer": "sgd", "lr": 0.02, "lr_decay": 0.9, "weight_decay": 0.01,
-        "entropy": 0.1, "entropy_decay": 0.5, "patience": 4, "seed": 11,
+        "entropy": 0.1, "entropy_decay": 0.5, "patience": 4, "seed": 11, "gain": "linear",
+        "lam": 0.5,
     }  # fmt: skip
-    assert set(changed) == {name for name, _ in fit_command._SETTINGS}
+    assert set(changed) == set(SETTINGS)
     words = [w for k, v in changed.items() for w in (f"--{k.replace('_', '-')}", str(v))]
-    more = ["--disparity", "individual", "--lam", "0.5", "--model", "neural", "--hidden", "6"]
+    more = ["--disparity", "individual", "--model", "neural", "--hidden", "6"]
     more += ["--dtype", "float64", "--valid", "valid.txt", "--normalize", "minmax"]
     assert run(capsys, "fit", "train.txt", "--out", "m", *words, *more)[0] == 0
     model = load_model("m")
     stored = model.meta["training"]
     assert {name: stored[name] for name in changed} == changed
-    assert (stored["disparity"], stored["lam"]) == ("individual", 0.5)
+    assert stored["disparity"] == "individual"
     assert model.scorer.hidden.weight.shape == (6, 3)
     assert model.scorer.hidden.weight.dtype == torch.float64
     assert model.prepare.normalize == "minmax"
@@ -127,10 +128,15 @@ def test_evaluate_is_the_modules_evaluate(here, capsys, k):
         expected = fl.evaluate(scorer, data, k, deterministic=sure)
         for figure, values in expected.per_query.items():
             assert found[name][figure] == getattr(expected, figure)
-            assert found["counted"][figure] == int((~values.isnan()).sum())
             cells = [row[f"{name}_{figure}"] for row in rows]
             np.testing.assert_array_equal([float(c) if c else np.nan for c in cells], values)
-    assert found["counted"]["average_rank"] < 30  # one query holds nothing relevant
+    # One query holds nothing relevant, and a few lack a group.
+    nan = fl.evaluate(scorer, data, k, undefined=np.nan, undefined_disparity=np.nan)
+    counts = {name: int((~values.isnan()).sum()) for name, values in nan.per_query.items()}
+    assert found["counted"] == counts
+    assert counts["ndcg"] == counts["average_rank"] == 29
+    assert counts["d_group"] < 29
+    assert counts["d_ind"] == 30
 
 
 def test_the_table_shows_the_same_figures(here, capsys):
@@ -140,10 +146,39 @@ def test_the_table_shows_the_same_figures(here, capsys):
     assert (code, err) == (0, "")
     assert "30 queries, 150 documents" in lines[0]
     names = ["NDCG", "NDCG@3", "ERR@3", "average rank", "D_ind", "D_group", "two-sided gap"]
-    for name, figure, line in zip(names, found["policy"], lines[3:], strict=True):
-        values = [found[kind][figure] for kind in ("policy", "ranking")]
-        assert line.split() == [*name.split(), *[f"{value:.4f}" for value in values]]
-    assert "\x1b" not in out  # colours are for terminals
+    for name, measure, line in zip(names, found["policy"], lines[3:10], strict=True):
+        values = [f"{found[kind][measure]:.4f}" for kind in ("policy", "ranking")]
+        assert line.split() == [*name.split(), *values, str(found["counted"][measure])]
+    assert lines[11:] == [
+        "Queries without an answer count 1 in NDCG and 0 in D_group (--undefined 1)."
+    ]
+
+
+@pytest.mark.parametrize("undefined", ["0", "1", "skip"])
+def test_what_undefined_queries_count_is_chosen_and_said(here, capsys, undefined):
+    """By hand from the values of each query: MQ2008 has 51 of 156 without a relevant document."""
+    call = ["evaluate", "model", "test.txt", "--undefined", undefined]
+    found = json.loads(run(capsys, *call, "--json")[1])
+    data, scorer = with_groups("test.txt"), load_model("model").scorer
+    for name, filler in (("ndcg", undefined), ("d_group", "0")):
+        values = []
+        for query in data:
+            with torch.no_grad():
+                exposure = PlackettLuce(scorer(query.features)).exposure()
+            if name == "ndcg":
+                value = fl.expected_ndcg(exposure, query.relevance, undefined=np.nan)
+            else:
+                value = fl.group_disparity(
+                    exposure, query.relevance, query.groups, undefined=np.nan
+                )
+            if not value.isnan():
+                values.append(float(value))
+            elif undefined != "skip":
+                values.append(float(filler))
+        assert found["policy"][name] == pytest.approx(np.mean(values), rel=1e-5)
+    foot = run(capsys, *call)[1].splitlines()[-1]
+    assert f"(--undefined {undefined})" in foot
+    assert ("left out" in foot) == (undefined == "skip")
 
 
 def test_merit_is_that_of_the_training(here, capsys):
@@ -307,9 +342,6 @@ MISTAKES = {
     "one sample": ([*FIT, "--samples", "1"], 2, "needs at least two"),
     "no groups": ([*FIT, "--lam", "1"], 2, "--group-feature ID or --groups FILE"),
     "budget for none": ([*FIT, "--budget", "1", "--disparity", "none"], 2, "nothing to weigh"),
-    "budget and valid": (
-        [*FIT, "--budget", "1", *GROUPS, "--valid", "valid.txt"], 2, "takes no --valid"
-    ),
     "patience": ([*FIT, "--patience", "2"], 2, "give --valid FILE"),
     "valid groups": ([*FIT, "--valid-groups", "x"], 2, "give --valid FILE"),
     "hidden": ([*FIT, "--hidden", "2"], 2, "--model neural"),
@@ -421,12 +453,13 @@ def test_files_are_replaced_with_force_only(here, capsys, words):
 def test_a_failed_ranking_leaves_no_file(here, capsys, monkeypatch):
     calls = []
 
-    def failing(stream, *rest):
-        calls.append(stream.write("{"))
+    def failing(*rest):
+        calls.append(1)
         if len(calls) == 3:
             raise KeyboardInterrupt
+        return "{"
 
-    monkeypatch.setattr("fairpg_lite.cli.rank._write", failing)
+    monkeypatch.setattr("fairpg_lite.cli.rank._text", failing)
     before = sorted(os.listdir())
     assert run(capsys, "rank", "model", "test.txt", "--output", "r.jsonl")[0] == 130
     assert sorted(os.listdir()) == before
@@ -443,7 +476,7 @@ def test_out_that_cannot_be_written_is_said(here, capsys, monkeypatch):
 
     monkeypatch.setattr(_common.tempfile, "TemporaryFile", read_only)
     with pytest.raises(_common.CliError, match=r"cannot write to out: Read-only file system\."):
-        _common.prepare_out("out", force=False)
+        _common.prepare_out("out")
 
 
 def tree(root):
@@ -528,7 +561,7 @@ def test_only_the_same_run_is_continued(here, capsys, monkeypatch, change):
     }[change]
     code, _, err = run(capsys, *other, "--out", "m")
     assert code == 1
-    assert "unfinished training of another run" in err
+    assert "m/checkpoint.pt is the checkpoint of another run" in err
     assert run(capsys, *other, "--out", "m", "--force")[0] == 0
     assert run(capsys, *other, "--out", "fresh")[0] == 0
     assert Path("m/model.json").read_bytes() == Path("fresh/model.json").read_bytes()
@@ -596,22 +629,14 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_colours_and_bars_are_for_terminals(monkeypatch):
-    monkeypatch.delenv("NO_COLOR", raising=False)
-    monkeypatch.setenv("TERM", "xterm")
+def test_bars_are_for_terminals(monkeypatch):
     args = argparse.Namespace(quiet=False)
-    assert _common.paint("x", "bold", Terminal()) == "\x1b[1mx\x1b[0m"
-    assert _common.paint("x", "bold", io.StringIO()) == "x"
     monkeypatch.setattr(sys, "stderr", Terminal())
     assert _common.bars(args)
     assert not _common.bars(argparse.Namespace(quiet=True))
-    monkeypatch.setattr(sys, "stderr", io.StringIO())
-    assert not _common.bars(args)
-    monkeypatch.setenv("NO_COLOR", "1")
-    assert _common.paint("x", "bold", Terminal()) == "x"
-    monkeypatch.delenv("NO_COLOR")
-    monkeypatch.setenv("TERM", "dumb")
-    assert _common.paint("x", "bold", Terminal()) == "x"
+    for stream in (io.StringIO(), None):  # None under pythonw
+        monkeypatch.setattr(sys, "stderr", stream)
+        assert not _common.bars(args)
 
 
 def test_the_entry_point_is_main():
@@ -650,13 +675,15 @@ def test_a_reader_that_stops_reading_is_no_error(here):
 
 def test_ctrl_c_ends_with_130_and_a_checkpoint(here):
     process = start("fit", "train.txt", "--epochs", "1000000", "--out", "m")
-    while not list(here.glob("m/checkpoint-*.pt")):
+    until = time.monotonic() + 120
+    while not list(here.glob("m/checkpoint.pt")):
         assert process.poll() is None, process.stderr.read()
+        assert time.monotonic() < until
         time.sleep(0.05)
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=120)
     assert process.returncode == 130
     assert "the same command continues" in err
     assert "Traceback" not in err
-    assert list(here.glob("m/checkpoint-*.pt"))
+    assert list(here.glob("m/checkpoint.pt"))
     assert not (here / "m" / "model.json").exists()

@@ -16,19 +16,8 @@ from typing import Any
 
 from experiments import REPRODUCTIONS, reproduction
 from fairpg_lite.cli import run_command
-from fairpg_lite.cli._common import (
-    DONE,
-    FAILED,
-    CliError,
-    Parser,
-    UsageError,
-    add_verbosity,
-    bars,
-    number,
-    prepare_out,
-    say,
-    say_more,
-)
+from fairpg_lite.cli._common import DONE, FAILED, CliError, UsageError, bars, prepare_out, say
+from fairpg_lite.cli._options import Parser, add_verbosity, number
 
 _DESCRIPTION = """\
 Run every method of one of the paper's experiments at the paper's settings. Each run (a method, a
@@ -98,7 +87,7 @@ def run(args: argparse.Namespace) -> int:
     _check(args)
     out = Path(args.out or _default_out(args))
     # Finished results are no obstacle: a second run continues the first.
-    prepare_out(out, force=True)
+    prepare_out(out)
     if args.force:
         # A half-trained model of an earlier run must not be continued.
         shutil.rmtree(out / "checkpoints", ignore_errors=True)
@@ -183,7 +172,7 @@ def _report(
     if not failed:
         caption = f"Data: {data} Made by: {provenance_line(done, command)}"
         written += write_figure(module.figure(done), out, caption=caption)
-    say_more(args, f"data: {data}")
+    say(args, f"data: {data}", more=True)
     for path in written:
         print(path)
     if failed:

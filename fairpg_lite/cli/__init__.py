@@ -12,14 +12,8 @@ from contextlib import suppress
 
 from fairpg_lite._version import __version__
 from fairpg_lite.cli import evaluate, fit, rank
-from fairpg_lite.cli._common import (
-    DONE,
-    FAILED,
-    INTERRUPTED,
-    CliError,
-    Parser,
-    paint,
-)
+from fairpg_lite.cli._common import DONE, FAILED, INTERRUPTED, CliError
+from fairpg_lite.cli._options import Parser
 
 _DESCRIPTION = """\
 Fair rankings from the command line: train a Fair-PG-Rank policy on LETOR/SVMlight files,
@@ -33,14 +27,12 @@ examples:
 
 exit codes: 0 done, 1 failed, 2 wrong call, 130 interrupted"""
 
-_COMMANDS = (fit, evaluate, rank)
-
 
 def make_parser() -> argparse.ArgumentParser:
     parser = Parser(prog="fairpg-lite", description=_DESCRIPTION, epilog=_EXAMPLES)
     parser.add_argument("--version", action="version", version=f"fairpg-lite {__version__}")
     subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for command in _COMMANDS:
+    for command in (fit, evaluate, rank):
         command.add_parser(subparsers)
     return parser
 
@@ -60,15 +52,18 @@ def run_command(parser: argparse.ArgumentParser, argv: Sequence[str] | None) -> 
         code = args.run(args)
         sys.stdout.flush()  # here, where a reader that has gone away can still be noticed
         return code
-    except BrokenPipeError:
-        return _reader_gone()
+    except BrokenPipeError:  # `| head` has read enough: no fault, so nothing is said
+        # What is still buffered would raise again when Python closes stdout.
+        with open(os.devnull, "w") as nothing, suppress(OSError, ValueError):
+            os.dup2(nothing.fileno(), sys.stdout.fileno())
+        return DONE
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return INTERRUPTED
     except Exception as error:
         if getattr(args, "verbose", False):
             traceback.print_exc()
-        print(f"{paint(f'{parser.prog}:', 'red', sys.stderr)} {_one_line(error)}", file=sys.stderr)
+        print(f"{parser.prog}: {_one_line(error)}", file=sys.stderr)
         return error.code if isinstance(error, CliError) else FAILED
 
 
@@ -81,11 +76,3 @@ def _one_line(error: Exception) -> str:
     if isinstance(error, (CliError, ValueError, ImportError, FloatingPointError, OSError)):
         return text or type(error).__name__
     return f"unexpected {type(error).__name__}: {text} (-v shows the traceback)"
-
-
-def _reader_gone() -> int:
-    """`| head` has read enough: no fault, so nothing is said, and exit code 0."""
-    # What is still buffered would raise again when Python closes stdout.
-    with open(os.devnull, "w") as nothing, suppress(OSError, ValueError):
-        os.dup2(nothing.fileno(), sys.stdout.fileno())
-    return DONE

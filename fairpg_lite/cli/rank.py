@@ -4,23 +4,17 @@ import argparse
 import json
 import sys
 from collections.abc import Iterator
-from contextlib import nullcontext
-from typing import IO
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
 
 import torch
-from torch import Tensor
 
 from fairpg_lite._progress import progress_bar
-from fairpg_lite.cli._common import (
-    DONE,
-    Subparsers,
-    UsageError,
-    add_verbosity,
-    bars,
-    number,
-    writing,
-)
-from fairpg_lite.cli._data import FORMAT, add_reading, read_for_model
+from fairpg_lite.cli import _common as cli
+from fairpg_lite.cli._data import FORMAT, query_names, read_for, read_model
+from fairpg_lite.cli._options import READING, add, add_verbosity, path
+from fairpg_lite.data import RankingDataset
 from fairpg_lite.policy import PlackettLuce
 
 _DESCRIPTION = """\
@@ -31,65 +25,75 @@ one whenever people are to see new draws."""
 _EXAMPLES = f"""\
 examples:
   fairpg-lite rank model/ test.txt --samples 3 --seed 7 --output rankings.jsonl
+  fairpg-lite rank model/ test.txt --samples 3 --format trec --output run.txt
   fairpg-lite rank model/ test.txt --most-probable --format tsv | head
 
 {FORMAT}
   (grades are read but not used here; put 0 where none is known)
-output: documents are numbered from 0 within their query, in the order of the file.
+output: documents have the names that comments give them (#docid = NAME), otherwise numbers from
+  0 within their query, in the order of the file.
   jsonl  one ranking per line, best document first; "sample" is null for --most-probable:
          {{"query": 7, "sample": 0, "ranking": [2, 0, 1]}}
   tsv    a header, then one line per document: query, sample (empty for --most-probable),
-         position (from 1), document"""
+         position (from 1), document
+  trec   a run, as trec_eval, pytrec_eval and ir_measures read it. N draws are N runs, each in
+         its file: --output run.txt --samples 2 writes run.0.txt and run.1.txt"""
 
 # Keys drawn at a time: a million rankings of a long list must not be held at once.
 _KEYS = 1 << 20
 
 
-def add_parser(subparsers: Subparsers) -> None:
+def add_parser(subparsers: cli.Subparsers) -> None:
     parser = subparsers.add_parser(
         "rank",
         help="rankings of a LETOR file's documents",
         description=_DESCRIPTION,
         epilog=_EXAMPLES,
     )
-    parser.add_argument("model", metavar="MODEL", help="directory written by fairpg-lite fit")
-    parser.add_argument("file", metavar="FILE", help="LETOR file")
-    parser.add_argument(
-        "--samples", type=number(int, 1), metavar="N", help="rankings per query (default 1)"
-    )
-    parser.add_argument("--seed", type=number(int, 0), metavar="N", help="of the draws (default 0)")
-    parser.add_argument(
-        "--most-probable", action="store_true", help="the most probable ranking, without chance"
-    )
-    parser.add_argument(
-        "--format", choices=("jsonl", "tsv"), default="jsonl", help="see below (default jsonl)"
-    )
-    parser.add_argument("--output", metavar="FILE", help="write there, not to stdout")
-    parser.add_argument("--force", action="store_true", help="replace an existing output file")
-    add_reading(parser)
+    parser.add_argument("model", type=path, metavar="MODEL", help="directory made by fit")
+    parser.add_argument("file", type=path, metavar="FILE", help="LETOR file")
+    add(parser, "--samples", "--seed", default=None)
+    add(parser, "--most-probable", "--format", "--output", "--force", *READING)
     add_verbosity(parser)
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     if args.most_probable and (args.samples is not None or args.seed is not None):
-        raise UsageError("--most-probable draws nothing: leave out --samples and --seed.")
-    model, dataset = read_for_model(args)
-    generator = None
-    if not args.most_probable:
-        generator = torch.Generator().manual_seed(args.seed or 0)
-    target = nullcontext(sys.stdout) if args.output is None else writing(args.output, args.force)
+        raise cli.UsageError("--most-probable draws nothing: leave out --samples and --seed.")
+    samples = args.samples or 1
+    files = [] if args.output is None else [Path(args.output)]
+    if args.format == "trec" and samples > 1:
+        if not files:
+            raise cli.UsageError("several draws are several TREC runs; give --output FILE.")
+        files = [files[0].with_suffix(f".{i}{files[0].suffix}") for i in range(samples)]
+    model = read_model(args.model)
+    dataset = read_for(args, model)
+    generator = None if args.most_probable else torch.Generator().manual_seed(args.seed or 0)
     # A bar amid the rankings on the same terminal would garble both.
-    show = bars(args) and not (args.output is None and sys.stdout.isatty())
-    with target as stream, progress_bar("ranking", len(dataset), "query", show) as bar:
+    show = cli.bars(args) and not (args.output is None and sys.stdout.isatty())
+    with ExitStack() as stack, progress_bar("ranking", len(dataset), "query", show) as bar:
+        streams = [stack.enter_context(cli.writing(file, args.force)) for file in files]
+        streams = streams or [sys.stdout]
         if args.format == "tsv":
-            stream.write("query\tsample\tposition\tdocument\n")
-        for qid, query in zip(dataset.query_ids.tolist(), dataset, strict=True):
+            streams[0].write("query\tsample\tposition\tdocument\n")
+        for qid, names, query in zip(
+            query_names(dataset), _document_names(dataset), dataset, strict=True
+        ):
             with torch.no_grad():
                 policy = PlackettLuce(model.scorer(query.features))
-            _write(stream, args.format, qid, _rankings(policy, args.samples or 1, generator))
+            for sample, ranking in _rankings(policy, samples, generator):
+                stream = streams[sample or 0] if len(streams) > 1 else streams[0]
+                stream.write(_text(args.format, qid, sample, [names[i] for i in ranking]))
             bar.update(1)
-    return DONE
+    return cli.DONE
+
+
+def _document_names(dataset: RankingDataset) -> Iterator[list[Any]]:
+    """Query by query: the name of each document, or its number."""
+    given = dataset.documents or [""] * dataset.n_documents
+    for start, length in zip(dataset.offsets.tolist(), dataset.lengths.tolist(), strict=False):
+        yield [name or i for i, name in enumerate(given[start : start + length])]
 
 
 def _rankings(
@@ -101,17 +105,17 @@ def _rankings(
         return
     step = max(1, _KEYS // policy.scores.shape[-1])
     for start in range(0, samples, step):
-        block: Tensor = policy.sample((min(step, samples - start),), generator)
+        block = policy.sample((min(step, samples - start),), generator)
         yield from enumerate(block.tolist(), start)
 
 
-def _write(
-    stream: IO[str], kind: str, qid: int, rankings: Iterator[tuple[int | None, list[int]]]
-) -> None:
-    for sample, ranking in rankings:
-        if kind == "jsonl":
-            stream.write(json.dumps({"query": qid, "sample": sample, "ranking": ranking}) + "\n")
-            continue
+def _text(kind: str, qid: Any, sample: int | None, ranking: list[Any]) -> str:
+    """One ranking as it is written."""
+    if kind == "jsonl":
+        return json.dumps({"query": qid, "sample": sample, "ranking": ranking}) + "\n"
+    if kind == "tsv":
         label = "" if sample is None else sample
-        for position, document in enumerate(ranking, 1):
-            stream.write(f"{qid}\t{label}\t{position}\t{document}\n")
+        return "".join(f"{qid}\t{label}\t{i}\t{name}\n" for i, name in enumerate(ranking, 1))
+    # query Q0 document rank score run; trec_eval goes by the score, so it falls with the rank.
+    run, n = "fairpg_lite" if sample is None else f"fairpg_lite.{sample}", len(ranking)
+    return "".join(f"{qid} Q0 {name} {i + 1} {n - i} {run}\n" for i, name in enumerate(ranking))
