@@ -21,7 +21,8 @@ from fairpg_lite.data import (
 )
 from fairpg_lite.disparity import MERITS, group_disparity, individual_disparity, merit_of
 from fairpg_lite.estimator import FairRanker
-from fairpg_lite.evaluate import Evaluation, evaluate
+from fairpg_lite.evaluate import evaluate
+from fairpg_lite.evaluation import Evaluation
 from fairpg_lite.exposure import position_bias, ranking_exposure
 from fairpg_lite.history import History
 from fairpg_lite.metrics import (

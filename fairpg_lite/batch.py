@@ -1,7 +1,9 @@
 """What a learner or a judge sees of a data set: a few queries, padded to one length, and a mask."""
 
-from typing import NamedTuple
+from collections.abc import Iterable
+from typing import NamedTuple, Protocol
 
+import torch
 from torch import Tensor
 
 
@@ -20,3 +22,17 @@ class Batch(NamedTuple):
     groups: Tensor | None
     mask: Tensor
     queries: Tensor
+
+
+class Queries(Protocol):
+    """What is asked of a data set: ``relevance (N,)``, ``offsets (Q + 1,)`` and padded batches."""
+
+    relevance: Tensor
+    offsets: Tensor
+    features: Tensor
+
+    def __len__(self) -> int: ...
+
+    def batches(
+        self, size: int = ..., *, dtype: torch.dtype | None = ..., reuse: bool = ...
+    ) -> Iterable[Batch]: ...

@@ -82,7 +82,7 @@ class Hinge(torch.autograd.Function):
     def forward(ctx: Any, ratio: Tensor, merit: Tensor, bar: Tensor) -> tuple[Tensor, Tensor]:
         value, count = torch.zeros_like(ratio[..., 0]), torch.zeros_like(ratio[..., 0])
         slope = torch.zeros_like(ratio)
-        for rows in _row_pieces(ratio):
+        for rows in row_pieces(ratio):
             # Compared into numbers, not booleans: what follows multiplies with it.
             pairs = ratio.new_empty((*ratio[..., rows].shape, ratio.shape[-1]))
             torch.ge(merit[..., rows, None], bar.unsqueeze(-2), out=pairs)
@@ -102,7 +102,7 @@ class Hinge(torch.autograd.Function):
         return upstream.unsqueeze(-1) * slope, None, None
 
 
-def _row_pieces(table: Tensor) -> list[slice]:
+def row_pieces(table: Tensor) -> list[slice]:
     """Rows of an m x m table for each row of ``table (…, m)``, about a million cells at a time."""
     size = max(1, 1_000_000 // max(1, table.numel()))
     return [slice(i, i + size) for i in range(0, table.shape[-1], size)]

@@ -1,261 +1,275 @@
-"""One evaluator for every method (chapters 9 to 13): same data in, same figures out, exact.
+"""One evaluator for every method (chapters 9 to 13): same data in, same measures out, exact.
 
-NDCG, average rank and the disparities of a stochastic policy are exact; only its ERR, which does
-not follow from exposure, is a mean over sampled rankings.
+Nothing is sampled unless asked for: utility and disparity follow from exposure, and ERR from the
+same integral (`fairpg_lite.exact.exact_err`).
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import cast
 
 import torch
 from torch import Tensor, nn
 
 from fairpg_lite import metrics
-from fairpg_lite.batch import Batch
-from fairpg_lite.data import RankingDataset
-from fairpg_lite.disparity import Merit, group_disparity, individual_disparity, merit_of
-from fairpg_lite.exact import TOLERANCE
+from fairpg_lite.batch import Batch, Queries
+from fairpg_lite.disparity import Merit, group_disparity, individual_disparity, merit_of, row_pieces
+from fairpg_lite.evaluation import MEASURES, NAN, Evaluation
+from fairpg_lite.exact import TOLERANCE, exact_err
 from fairpg_lite.exposure import position_bias, ranking_exposure
 from fairpg_lite.policy import PlackettLuce
-
-Scorer = Callable[[Tensor], Tensor]
-FIGURES = ("ndcg", "ndcg_at_k", "err", "average_rank", "d_ind", "d_group", "group_gap")
-
-
-@dataclass(frozen=True)
-class Evaluation:
-    """Means over queries; ``per_query`` holds each figure ``(Q,)`` in the dataset's order.
-
-    ``ndcg_at_k`` is NDCG at the cut-off ``k`` (None: the whole list). Queries where a figure has
-    no answer carry NaN if that was asked for, and the means leave them out. ``group_gap`` is
-    D_group without its direction (`group_disparity` with ``two_sided``).
-
-    Chapters 7 to 13.
-    """
-
-    ndcg: float
-    ndcg_at_k: float
-    err: float
-    average_rank: float
-    d_ind: float
-    d_group: float
-    group_gap: float
-    k: int | None
-    per_query: dict[str, Tensor]
-
-    def to_dict(self) -> dict[str, Any]:
-        """The means, ready for JSON."""
-        return {"k": self.k, **{name: getattr(self, name) for name in FIGURES}}
-
-    def __repr__(self) -> str:
-        figures = ", ".join(f"{name}={getattr(self, name):.4f}" for name in FIGURES)
-        return f"Evaluation({figures}, k={self.k}, queries={len(self.per_query['ndcg'])})"
+from fairpg_lite.scorers import Scorer, eval_mode, score
 
 
 def evaluate(
-    what: Scorer | Sequence[Tensor],
-    dataset: RankingDataset,
+    what: Scorer | Tensor | Sequence[Tensor],
+    dataset: Queries,
     k: int | None = None,
     *,
     deterministic: bool = False,
     undefined: float = 1.0,
     undefined_disparity: float = 0.0,
     merit: str | Merit = "identity",
+    gain: str | metrics.Gain = "exponential",
     bias: Tensor | None = None,
     max_grade: float | None = None,
-    samples: int = 100,
+    samples: int | None = None,
     seed: int = 0,
     batch_size: int = 64,
     tolerance: float = TOLERANCE,
 ) -> Evaluation:
-    """NDCG, NDCG@k, ERR, average rank, D_ind and D_group of a method on a dataset.
+    """NDCG, NDCG@k, ERR, average rank, D_ind, D_group and the two-sided gap of a method.
 
-    ``what`` is a scorer (its stochastic policy, or with ``deterministic`` its most probable
-    ranking), or one probability matrix ``(n, n)`` per query, row = document, column = position.
-    ``undefined`` is the NDCG of a query with nothing relevant, ``undefined_disparity`` the D_group
-    of a query that lacks a group or its merit; NaN leaves such queries out of the means. ERR of a
-    policy is not linear in exposure: it is the mean over ``samples`` rankings drawn with ``seed``
-    (of a matrix: NaN, since a matrix does not fix it). ``max_grade`` defaults to the larger of 1
-    and the highest relevance in the dataset, rounded up.
+    Args:
+        what: A scorer (its stochastic policy), scores ``(N,)`` of all documents from anywhere, or
+            one probability matrix ``(n, n)`` per query, row = document, column = position; of a
+            matrix ERR is NaN, since a matrix does not fix it.
+        dataset: The queries, a `RankingDataset` or anything with its batches.
+        k: Cut-off of ``ndcg_at_k`` and of ERR.
+        deterministic: Judge the most probable ranking instead of the stochastic policy.
+        undefined: NDCG of a query with nothing relevant; NaN leaves such queries out of the mean.
+        undefined_disparity: D_group of a query that lacks a group or its merit; NaN as above.
+        merit: Merit of a relevance, for the disparities.
+        gain: Gain of a relevance in NDCG: "exponential", "linear", "binary" or a function.
+        bias: Attention per position for the disparities; None is 1/log2(1+j).
+        max_grade: Top of the scale, for ERR; by default the larger of 1 and the highest relevance
+            in the dataset, rounded up.
+        samples: None computes the policy's ERR exactly; a number averages it over so many rankings.
+        seed: Of those rankings.
+        batch_size: Queries scored together.
+        tolerance: Accuracy of what is integrated.
 
     Chapters 7 to 13.
     """
+    if len(dataset) == 0:
+        raise ValueError("evaluate: the dataset holds no query.")
     if max_grade is None:
         max_grade = max(1.0, float(dataset.relevance.max().ceil()))
-    rules = _Rules(k, undefined, undefined_disparity, merit, bias, max_grade)
-    rows: dict[str, list[Tensor]] = {name: [] for name in FIGURES}
-    order: list[Tensor] = []
-    generator = torch.Generator().manual_seed(seed)
-    with torch.no_grad():
-        if callable(what):
-            views = _scored(what, dataset, deterministic, samples, generator, batch_size, tolerance)
-        else:
-            views = _given(what, dataset)
+    rules = _Rules(k, merit, gain, bias, max_grade)
+    if callable(what) or getattr(what, "ndim", 0) == 1:
+        generator = torch.Generator(dataset.features.device).manual_seed(seed)
+        draw = (samples, generator)
+        scored = cast(Scorer | Tensor, what)
+        views = _scored(scored, dataset, deterministic, draw, batch_size, tolerance)
+    else:
+        views = _given(cast(Sequence[Tensor], what), dataset)
+    rows, order = [], []
+    with eval_mode(what):
         for batch, view in views:
-            for name, values in rules.figures(batch, view).items():
-                rows[name].append(values)
-            order.append(batch.queries)
+            rows.append(rules.measures(batch, view))
+            order.append(batch.queries.cpu())
     position = torch.cat(order).argsort()
-    per_query = {name: torch.cat(values)[position] for name, values in rows.items()}
-    means = {name: float(per_query[name].double().nanmean()) for name in FIGURES}
-    return Evaluation(**means, k=k, per_query=per_query)
+    per_query, defined = {}, {}
+    stand_in = {"ndcg": undefined, "ndcg_at_k": undefined, "d_ind": 0.0}
+    stand_in |= {} if isinstance(view, _Matrix) else {"err": 0.0}
+    if batch.groups is not None:
+        stand_in |= {"d_group": undefined_disparity, "group_gap": undefined_disparity}
+    for name in MEASURES:
+        values = torch.cat([row[name] for row in rows]).cpu()[position]
+        defined[name] = int((~values.isnan()).sum())
+        per_query[name] = torch.where(values.isnan(), stand_in.get(name, NAN), values)
+    means = {name: float(per_query[name].double().nanmean()) for name in MEASURES}
+    return Evaluation(**means, k=k, per_query=per_query, defined=defined)
 
 
 class _Policy:
     """A Plackett-Luce policy as the evaluator sees it."""
 
-    def __init__(self, policy: PlackettLuce, rankings: Tensor, tolerance: float):
+    def __init__(self, policy: PlackettLuce, rankings: Tensor | None, tolerance: float):
         self.policy, self.rankings, self.tolerance = policy, rankings, tolerance
 
-    def exposure(self, bias: Tensor) -> Tensor:
+    def exposure(self, bias: Tensor | None) -> Tensor:
         return self.policy.exposure(bias, tolerance=self.tolerance)
 
     def rank(self) -> Tensor:
         """Expected position: one plus the chance of each other document to come first."""
-        scores = self.policy.scores
-        ahead = torch.sigmoid(scores.unsqueeze(-2) - scores.unsqueeze(-1))
-        if self.policy.mask is not None:
-            ahead = ahead * self.policy.mask.unsqueeze(-2)
-        return 0.5 + ahead.sum(-1)
+        scores, mask = self.policy.scores, self.policy.mask
+        rank = torch.empty_like(scores)
+        for rows in row_pieces(scores):
+            ahead = torch.sigmoid(scores.unsqueeze(-2) - scores[..., rows, None])
+            rank[..., rows] = (ahead if mask is None else ahead * mask.unsqueeze(-2)).sum(-1)
+        return 0.5 + rank
+
+    def err(self, satisfied: Tensor, k: int | None) -> Tensor:
+        if self.rankings is not None:
+            return metrics.err_of(self.rankings, satisfied, self.policy.mask, k).mean(0)
+        return exact_err(self.policy.scores, satisfied, self.policy.mask, k, self.tolerance)
 
 
 class _Ranking:
     """A single ranking per query ``(B, n)``."""
 
-    def __init__(self, ranking: Tensor, mask: Tensor):
-        self.rankings, self.mask = ranking.unsqueeze(0), mask
+    def __init__(self, ranking: Tensor, mask: Tensor, like: Tensor):
+        self.ranking, self.mask, self.like = ranking, mask, like
 
-    def exposure(self, bias: Tensor) -> Tensor:
-        return ranking_exposure(self.rankings[0], bias, self.mask)
+    def exposure(self, bias: Tensor | None) -> Tensor:
+        if bias is None:
+            bias = position_bias(self.like.shape[-1], dtype=self.like.dtype).to(self.like.device)
+        return ranking_exposure(self.ranking, bias, self.mask)
 
     def rank(self) -> Tensor:
-        return 1.0 + self.rankings[0].argsort(-1)
+        return 1.0 + self.ranking.argsort(-1)
+
+    def err(self, satisfied: Tensor, k: int | None) -> Tensor:
+        return metrics.err_of(self.ranking, satisfied, self.mask, k)
 
 
 class _Matrix:
     """Probabilities ``(1, n, n)`` of documents at positions; no ranking can be read off them."""
 
-    rankings = None
-
     def __init__(self, probs: Tensor):
         self.probs = probs
 
-    def exposure(self, bias: Tensor) -> Tensor:
+    def exposure(self, bias: Tensor | None) -> Tensor:
+        if bias is None:
+            bias = position_bias(self.probs.shape[-1], dtype=self.probs.dtype)
         return self.probs @ bias.to(self.probs)
 
     def rank(self) -> Tensor:
         return self.exposure(torch.arange(1, self.probs.shape[-1] + 1))
+
+    def err(self, satisfied: Tensor, k: int | None) -> Tensor:
+        return torch.full_like(satisfied[..., 0], NAN)
 
 
 View = _Policy | _Ranking | _Matrix
 
 
 def _scored(
-    scorer: Scorer,
-    dataset: RankingDataset,
+    what: Scorer | Tensor,
+    dataset: Queries,
     deterministic: bool,
-    samples: int,
-    generator: torch.Generator,
+    draw: tuple[int | None, torch.Generator],
     batch_size: int,
     tolerance: float,
 ) -> Iterator[tuple[Batch, View]]:
-    parameters = list(scorer.parameters()) if isinstance(scorer, nn.Module) else []
-    dtype = parameters[0].dtype if parameters else dataset.features.dtype
+    """The policies of a scorer, or of scores ``(N,)`` for all documents of the dataset."""
+    given = None if callable(what) else _scores_of_all(what, dataset)
+    dtype = dataset.features.dtype if given is None else given.dtype
+    parameters = list(what.parameters()) if isinstance(what, nn.Module) else []
+    dtype = parameters[0].dtype if parameters else dtype
+    single = torch.promote_types(dtype, torch.float32)  # no measure in half precision
     for batch in dataset.batches(batch_size, dtype=dtype, reuse=True):
-        policy = PlackettLuce(scorer(batch.features).to(dtype), batch.mask)
-        if deterministic:
-            yield batch, _Ranking(policy.mode, batch.mask)
+        batch = batch._replace(relevance=batch.relevance.to(single))
+        if given is None:
+            scores = score(cast(Scorer, what), batch)
         else:
-            yield batch, _Policy(policy, policy.sample((samples,), generator), tolerance)
+            starts = dataset.offsets[:-1].to(given.device)[batch.queries].unsqueeze(-1)
+            row = starts + torch.arange(batch.mask.shape[-1], device=given.device)
+            scores = given[row.clamp(max=len(given) - 1)] * batch.mask
+        mask = None if bool(batch.mask.all()) else batch.mask
+        policy = PlackettLuce(scores.to(single), mask)
+        if deterministic:
+            yield batch, _Ranking(policy.mode, batch.mask, policy.scores)
+        else:
+            samples, generator = draw
+            rankings = None if samples is None else policy.sample((samples,), generator)
+            yield batch, _Policy(policy, rankings, tolerance)
 
 
-def _given(matrices: Sequence[Tensor], dataset: RankingDataset) -> Iterator[tuple[Batch, View]]:
+def _scores_of_all(scores: Tensor, dataset: Queries) -> Tensor:
+    scores = torch.as_tensor(scores, device=dataset.features.device)
+    if scores.shape != dataset.relevance.shape:
+        raise ValueError(
+            f"evaluate: scores has shape {tuple(scores.shape)} for {len(dataset.relevance)} "
+            "documents; give one score per document of the dataset, in its order."
+        )
+    return scores if scores.is_floating_point() else scores.double()
+
+
+def _given(matrices: Sequence[Tensor], dataset: Queries) -> Iterator[tuple[Batch, View]]:
     if len(matrices) != len(dataset):
         raise ValueError(
             f"evaluate: {len(matrices)} probability matrices for {len(dataset)} queries; "
             "give one per query, or a scorer."
         )
     for batch in dataset.batches(1, dtype=torch.float64):
-        matrix = torch.as_tensor(matrices[int(batch.queries)], dtype=torch.float64)
-        n = batch.relevance.shape[-1]
+        query, n = int(batch.queries), batch.relevance.shape[-1]
+        matrix = torch.as_tensor(matrices[query], dtype=torch.float64).to(batch.relevance.device)
         sums = torch.cat([matrix.sum(-1), matrix.sum(-2)]) if matrix.shape == (n, n) else None
         if sums is None or (sums - 1.0).abs().max() > 1e-6 or matrix.min() < -1e-9:
             raise ValueError(
-                f"evaluate: the matrix of query {int(batch.queries)} has shape "
-                f"{tuple(matrix.shape)} for {n} documents, or its rows and columns do not sum to "
-                "one; give the probability of each document (row) at each position (column)."
+                f"evaluate: the matrix of query {query} has shape {tuple(matrix.shape)} for {n} "
+                "documents, or its rows and columns do not sum to one; give the probability of "
+                "each document (row) at each position (column)."
             )
         yield batch, _Matrix(matrix.unsqueeze(0))
 
 
 @dataclass(frozen=True)
 class _Rules:
-    """The choices that turn a view of a method into figures, one value per query ``(B,)``."""
+    """The choices that turn a view of a method into measures."""
 
     k: int | None
-    undefined: float
-    undefined_disparity: float
     merit: str | Merit
+    gain: str | metrics.Gain
     bias: Tensor | None
     max_grade: float
 
-    def figures(self, batch: Batch, view: View) -> dict[str, Tensor]:
-        relevance, mask = batch.relevance, batch.mask
-        n = relevance.shape[-1]
-        discount = position_bias(n, dtype=relevance.dtype)
-        discounted = view.exposure(discount)
+    def measures(self, batch: Batch, view: View) -> dict[str, Tensor]:
+        """One value per query ``(B,)``; NaN where a measure has no answer."""
+        relevance, n = batch.relevance, batch.relevance.shape[-1]
+        discounted = view.exposure(None)
         exposure = discounted if self.bias is None else view.exposure(self.bias[:n].to(relevance))
         merit = merit_of(relevance, self.merit)
-        ndcg = self._ndcg(discounted, discount, batch)
+        deserved = (torch.where(batch.mask, merit, 0.0) > 0).any(-1)
+        ndcg = self._ndcg(discounted, None, batch)
         ndcg_at_k = ndcg
         if self.k is not None and self.k < n:
-            discount = position_bias(n, k=self.k, dtype=relevance.dtype)
-            ndcg_at_k = self._ndcg(view.exposure(discount), discount, batch)
+            cut = position_bias(n, k=self.k, dtype=relevance.dtype).to(relevance.device)
+            ndcg_at_k = self._ndcg(view.exposure(cut), cut, batch)
+        satisfied = metrics.satisfaction(relevance, max_grade=self.max_grade, mask=batch.mask)
+        d_ind = individual_disparity(exposure, merit, batch.mask)
         return {
             "ndcg": ndcg,
             "ndcg_at_k": ndcg_at_k,
-            "err": self._err(batch, view.rankings),
+            "err": torch.where(satisfied.any(-1), view.err(satisfied, self.k), NAN),
             "average_rank": _average_rank(view.rank(), batch),
-            "d_ind": individual_disparity(exposure, merit, mask),
-            "d_group": self._group(exposure, merit, batch),
+            "d_ind": torch.where(deserved, d_ind, NAN),
+            "d_group": self._group(exposure, merit, batch, two_sided=False),
             "group_gap": self._group(exposure, merit, batch, two_sided=True),
         }
 
-    def _ndcg(self, exposure: Tensor, discount: Tensor, batch: Batch) -> Tensor:
+    def _ndcg(self, exposure: Tensor, bias: Tensor | None, batch: Batch) -> Tensor:
         return metrics.expected_ndcg(
             exposure,
             batch.relevance,
-            position_bias=discount,
+            gain=self.gain,
+            position_bias=bias,
             mask=batch.mask,
-            undefined=self.undefined,
+            undefined=NAN,
         )
 
-    def _group(
-        self, exposure: Tensor, merit: Tensor, batch: Batch, two_sided: bool = False
-    ) -> Tensor:
+    def _group(self, exposure: Tensor, merit: Tensor, batch: Batch, two_sided: bool) -> Tensor:
         if batch.groups is None:
-            return torch.full_like(exposure[..., 0], float("nan"))
+            return torch.full_like(exposure[..., 0], NAN)
         return group_disparity(
-            exposure,
-            merit,
-            batch.groups,
-            batch.mask,
-            undefined=self.undefined_disparity,
-            two_sided=two_sided,
+            exposure, merit, batch.groups, batch.mask, undefined=NAN, two_sided=two_sided
         )
-
-    def _err(self, batch: Batch, rankings: Tensor | None) -> Tensor:
-        if rankings is None:
-            return torch.full_like(batch.relevance[..., 0], float("nan"))
-        values = metrics.err(
-            rankings, batch.relevance, mask=batch.mask, k=self.k, max_grade=self.max_grade
-        )
-        return values.mean(0)
 
 
 def _average_rank(rank: Tensor, batch: Batch) -> Tensor:
     """Relevance-weighted mean of expected positions; NaN where nothing is relevant."""
     weight = torch.where(batch.mask, batch.relevance, 0.0)
     total = weight.sum(-1)
-    return (weight * rank).sum(-1) / total.where(total > 0, float("nan"))
+    return (weight * rank).sum(-1) / total.where(total > 0, NAN)

@@ -11,17 +11,33 @@ Everything exact in this package is a weighted sum of :math:`G_i(z_m)` over a fe
 """
 
 import math
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from fairpg_lite._check import differentiable_once
-from fairpg_lite.nodes import discount_nodes
+from fairpg_lite.nodes import (
+    discount_nodes,
+    log_weights,
+    reachable,
+    reciprocal_nodes,
+    time_grid,
+    times,
+)
 
 #: Default accuracy of exact exposure: errors of about 1e-11 in v and 1e-9 in its gradient.
 TOLERANCE = 1e-10
+__all__ = [
+    "TOLERANCE",
+    "ExactExposure",
+    "RankGeneratingFunction",
+    "exact_err",
+    "exact_exposure",
+    "exact_position_probs",
+    "log_weights",
+    "time_grid",
+]
 
 # Elements of the largest temporary; longer grids are walked in pieces of this size.
 _CHUNK = 1_000_000
@@ -42,12 +58,12 @@ def exact_exposure(
     n = scores.shape[-1]
     if position_bias is not None:
         position_bias = position_bias[:n]
-    tolerance = _reachable(tolerance, scores.dtype)
+    tolerance = reachable(tolerance, scores.dtype)
     nodes, coefficients = discount_nodes(n, position_bias, tolerance, scores.dtype)
     log_w = log_weights(scores, mask, tolerance)
-    times = _times(log_w, nodes, tolerance)
+    grid = times(log_w, nodes, tolerance)
     device = scores.device
-    return ExactExposure.apply(log_w, nodes.to(device), coefficients.to(device), *times)
+    return ExactExposure.apply(log_w, nodes.to(device), coefficients.to(device), *grid)
 
 
 def exact_position_probs(
@@ -61,90 +77,45 @@ def exact_position_probs(
     Chapter 4, eq-04-fourier.
     """
     n = scores.shape[-1]
-    tolerance = _reachable(tolerance, scores.dtype)
+    tolerance = reachable(tolerance, scores.dtype)
     length = n | 1
     frequency = torch.arange(length // 2 + 1, dtype=torch.float64)
     angle = 2.0 * math.pi / length * frequency
     circle = torch.polar(torch.ones_like(angle), angle).to(scores.dtype.to_complex())
     log_w = log_weights(scores, mask, tolerance)
-    times = _times(log_w, circle, tolerance)
-    generating = RankGeneratingFunction.apply(log_w, circle.to(scores.device), *times)
+    grid = times(log_w, circle, tolerance)
+    generating = RankGeneratingFunction.apply(log_w, circle.to(scores.device), *grid)
     # irfft undoes sum_k p_k exp(-i angle k); ours has the other sign, hence the conjugate.
     return torch.fft.irfft(generating.conj(), n=length, dim=-1)[..., :n]
 
 
-def _reachable(tolerance: float, dtype: torch.dtype) -> float:
-    """No finer than the number format allows."""
-    if not 0.0 < tolerance < 0.1:
-        raise ValueError(f"exposure: tolerance is {tolerance}; give a number such as 1e-6.")
-    return max(tolerance, 1e-12 if dtype == torch.float64 else 2e-6)
+@torch.no_grad()
+def exact_err(
+    scores: Tensor,
+    satisfied: Tensor,
+    mask: Tensor | None = None,
+    k: int | None = None,
+    tolerance: float = TOLERANCE,
+) -> Tensor:
+    r"""Expected reciprocal rank ``(…)`` of the Plackett-Luce policy with ``scores (…, n)``.
 
-
-def log_weights(scores: Tensor, mask: Tensor | None = None, tolerance: float = 1e-10) -> Tensor:
-    """Scores ``(…, n)`` to log-weights ``(…, n)`` of a race whose weights sum to one.
-
-    A gap between neighbouring scores so wide that an overtaking has probability below ``tolerance``
-    is narrowed to the least such gap. Exposure does not notice, and scores of ±1e4 cost no more
-    than scores of ±40. Padding gets ``-inf``: it never arrives.
+    The user stops at a document with probability ``satisfied (…, n)``. Those who pass everybody
+    ahead of i make the factor of j in the race :math:`e^{-w_j t} + z (1 - R_j)(1 - e^{-w_j t})`,
+    and 1/rank is a sum of powers like any position bias, so ERR, though not a function of
+    exposure, is the same integral. Without a gradient: it is for evaluation.
     """
-    if mask is not None:
-        scores = scores.masked_fill(~mask, -math.inf)
     n = scores.shape[-1]
-    widest = 3.0 - math.log(tolerance) + 2.0 * math.log(n)
-    log_w = scores.log_softmax(-1)
-    # Weights are at most one, so the lightest document bounds every gap.
-    if n == 1 or -_lowest(log_w) <= widest:
-        return log_w
-    ordered, order = scores.sort(dim=-1, descending=True)
-    gaps = (ordered[..., :-1] - ordered[..., 1:]).nan_to_num(0.0).clamp(max=widest)
-    depth = torch.nn.functional.pad(gaps.cumsum(-1), (1, 0))
-    narrowed = torch.zeros_like(scores).scatter(-1, order, -depth)
-    return (narrowed if mask is None else narrowed.masked_fill(~mask, -math.inf)).log_softmax(-1)
-
-
-def _lowest(log_w: Tensor) -> float:
-    """Log-weight of the lightest document of all queries; padding does not count."""
-    lowest = log_w.detach().amin()
-    if lowest == -math.inf:
-        lowest = log_w.detach().masked_fill(log_w == -math.inf, math.inf).amin()
-    return float(lowest)
-
-
-def _times(log_w: Tensor, nodes: Tensor, tolerance: float) -> tuple[Tensor, Tensor]:
-    """When to look at the race ``(Q,)``, and the weight of each look ``(Q,)``."""
-    digits = -math.log(tolerance)
-    step = 8.0 / digits
-    if nodes.is_complex():
-        # Near z = 1 the integrand varies as fast as the rank itself, which spreads like sqrt(n).
-        step = min(step, 4.0 / math.sqrt(digits * min(log_w.shape[-1], 2 * len(nodes))))
-    return time_grid(log_w, step, tolerance)
-
-
-def time_grid(log_w: Tensor, step: float, tolerance: float) -> tuple[Tensor, Tensor]:
-    r"""Log-times and quadrature weights ``(Q,)`` of a trapezoid sum for :math:`\int f(t)\,dt/t`.
-
-    With :math:`\log t = x - e^{-x}` the integrand dies doubly exponentially at both ends, where
-    the trapezoid rule converges exponentially in 1/step. The ends are cut at ``tolerance``.
-    """
-    # x - exp(-x) = -reach at the left end: a few Newton steps from a close guess are plenty.
-    reach = -math.log(tolerance)
-    first = -math.log(reach)
-    for _ in range(4):
-        first -= (first - math.exp(-first) + reach) / (1.0 + math.exp(-first))
-    last = math.log(reach) - _lowest(log_w)
-    count = max(2, math.ceil((last - first) / step) + 1)
-    return _grid(first, step, count, log_w.dtype, log_w.device)
-
-
-@lru_cache(maxsize=256)
-@torch.inference_mode(False)
-def _grid(
-    first: float, step: float, count: int, dtype: torch.dtype, device: torch.device
-) -> tuple[Tensor, Tensor]:
-    """Made once for each length; shared, so never written to, and fit for a gradient later on."""
-    x = first + step * torch.arange(count, dtype=torch.float64, device=device)
-    decay = torch.exp(-x)
-    return (x - decay).to(dtype), (step * (1.0 + decay)).to(dtype)
+    tolerance = reachable(tolerance, scores.dtype)
+    nodes, coefficients = reciprocal_nodes(n, k, tolerance, scores.dtype)
+    nodes, coefficients = nodes.to(scores.device), coefficients.to(scores.device)
+    log_w = log_weights(scores, mask, tolerance)
+    log_t, weight = times(log_w, nodes, tolerance)
+    flat, passing = _documents_first(log_w), 1.0 - _documents_first(satisfied)
+    total = torch.zeros_like(flat)
+    for piece in _time_pieces(flat, nodes, log_t):
+        race = run_race(flat, nodes, log_t[piece], passing)
+        total += torch.real(_integrand(race, coefficients, weight[piece]).density).sum(-2)
+    return (total.transpose(0, 1).view(log_w.shape) * satisfied).sum(-1)
 
 
 class Race(NamedTuple):
@@ -162,14 +133,19 @@ class Race(NamedTuple):
     product: Tensor
 
 
-def run_race(log_w: Tensor, nodes: Tensor, log_t: Tensor) -> Race:
-    """The race of ``log_w (n, B)`` at the times ``log_t (Q,)``."""
+def run_race(log_w: Tensor, nodes: Tensor, log_t: Tensor, passing: Tensor | None = None) -> Race:
+    """The race of ``log_w (n, B)`` at the times ``log_t (Q,)``.
+
+    With ``passing (n, B)`` a document ahead counts z times its own share, not z.
+    """
     # Past this point exp(-y) is zero for any purpose. Without the clamp y * exp(-y) would be
     # inf * 0, and numbers below the smallest normal one take twenty times as long to compute.
     latest = math.log(-0.7 * math.log(torch.finfo(log_w.dtype).tiny))
     y = (log_w.unsqueeze(1) + log_t.unsqueeze(-1)).clamp_(max=latest).exp_()
     waiting = torch.exp(-y)
     z = nodes[:, None, None]
+    if passing is not None:
+        z = z * passing[:, None, None]
     factor = ((1.0 - z) * waiting.unsqueeze(1)).add_(z)
     product = factor.prod(0)
     return Race(y, waiting.mul_(y), factor.reciprocal_(), product)

@@ -249,6 +249,29 @@ def err(
     >>> err(torch.tensor([0, 1]), torch.tensor([1.0, 1.0]), max_grade=1)
     tensor(0.6250)
     """
+    satisfied = satisfaction(relevance, max_grade=max_grade, gain=gain, mask=mask)
+    value = err_of(rankings, satisfied, mask, k)
+    return torch.where(satisfied.any(-1), value, undefined)
+
+
+def err_of(
+    rankings: Tensor, satisfied: Tensor, mask: Tensor | None = None, k: int | None = None
+) -> Tensor:
+    """`err` ``(S, …)`` for given probabilities of satisfaction ``(…, n)``."""
+    placed = _in_order("err", rankings, satisfied, mask, k)
+    going_on = torch.nn.functional.pad((1.0 - placed)[..., :-1].cumprod(-1), (1, 0), value=1.0)
+    rank = torch.arange(1, placed.shape[-1] + 1, dtype=placed.dtype, device=placed.device)
+    return (placed * going_on / rank).sum(-1)
+
+
+def satisfaction(
+    relevance: Tensor,
+    *,
+    max_grade: float = 4.0,
+    gain: str | Gain = "exponential",
+    mask: Tensor | None = None,
+) -> Tensor:
+    """Probability ``(…, n)`` that a document satisfies the user of `err`; zero for padding."""
     satisfied = _gains("err", relevance, gain, mask) / 2.0**max_grade
     # (2**30 - 1) / 2**30 is one in float32, and no fault of the grade.
     above = (satisfied > 1.0) | ((satisfied == 1.0) & (relevance > max_grade))
@@ -258,11 +281,7 @@ def err(
             f"err: relevance {worst} is outside 0..max_grade={max_grade}; "
             "pass the scale's top grade as max_grade."
         )
-    placed = _in_order("err", rankings, satisfied, mask, k)
-    going_on = torch.nn.functional.pad((1.0 - placed)[..., :-1].cumprod(-1), (1, 0), value=1.0)
-    rank = torch.arange(1, placed.shape[-1] + 1, dtype=placed.dtype, device=placed.device)
-    value = (placed * going_on / rank).sum(-1)
-    return torch.where(satisfied.any(-1), value, undefined)
+    return satisfied
 
 
 def average_rank(

@@ -1,8 +1,9 @@
-r"""A position bias as a short sum of powers, :math:`v(1 + k) = \sum_m a_m z_m^k` (chapter 4).
+r"""Where the exact integrals are read: at a few nodes z_m and times t (chapter 4).
 
-In this form the exposure of a document is a sum of rank generating functions. The logarithmic
-discount is completely monotone, so a handful of real nodes between 0 and 1 suffice; anything else
-(a cut-off, a measured curve) is matched exactly by nodes on a circle.
+A position bias as a short sum of powers, :math:`v(1 + k) = \sum_m a_m z_m^k`, makes the exposure of
+a document a sum of rank generating functions. The logarithmic discount is completely monotone, so a
+handful of real nodes between 0 and 1 suffice; anything else (a cut-off, a measured curve) is
+matched exactly by nodes on a circle. The times are those of a trapezoid sum.
 """
 
 import math
@@ -21,14 +22,31 @@ def _nodes(bias: bytes, tolerance: float) -> tuple[np.ndarray, np.ndarray]:
     return exponential_sum(values, tolerance) or circle(values, tolerance)
 
 
+def _length(n: int) -> int:
+    """16, 24, 32, 48, 64, ...: a power of two or halfway to the next."""
+    power = max(16, 1 << (n - 1).bit_length())
+    return 3 * power // 4 if 16 < n <= 3 * power // 4 else power
+
+
 @lru_cache(maxsize=1024)
 @torch.inference_mode(False)
 def _log2_nodes(n: int, tolerance: float, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
     """Shared, so never written to, and fit for a gradient later on."""
-    # 16, 24, 32, 48, 64, ...: a power of two or halfway to the next.
-    power = max(16, 1 << (n - 1).bit_length())
-    length = 3 * power // 4 if 16 < n <= 3 * power // 4 else power
-    return _tensors(*_nodes((1.0 / np.log2(2.0 + np.arange(length))).tobytes(), tolerance), dtype)
+    bias = 1.0 / np.log2(2.0 + np.arange(_length(n)))
+    return _tensors(*_nodes(bias.tobytes(), tolerance), dtype)
+
+
+@lru_cache(maxsize=1024)
+@torch.inference_mode(False)
+def reciprocal_nodes(
+    n: int, k: int | None, tolerance: float, dtype: torch.dtype
+) -> tuple[Tensor, Tensor]:
+    """Nodes and coefficients ``(M,)`` of 1/j, zero beyond position k; shared, as above."""
+    length = _length(n) if k is None or k >= n else n
+    bias = 1.0 / np.arange(1.0, length + 1)
+    if k is not None and k < n:
+        bias[k:] = 0.0
+    return _tensors(*_nodes(bias.tobytes(), tolerance), dtype)
 
 
 def _tensors(z: np.ndarray, a: np.ndarray, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
@@ -95,3 +113,77 @@ def circle(values: np.ndarray, tolerance: float) -> tuple[np.ndarray, np.ndarray
     a = (values[:last] * z[:, None] ** -k).sum(-1) / length
     a[1:] *= 2.0
     return z, a
+
+
+def reachable(tolerance: float, dtype: torch.dtype) -> float:
+    """No finer than the number format allows."""
+    if not 0.0 < tolerance < 0.1:
+        raise ValueError(f"exposure: tolerance is {tolerance}; give a number such as 1e-6.")
+    return max(tolerance, 1e-12 if dtype == torch.float64 else 2e-6)
+
+
+def log_weights(scores: Tensor, mask: Tensor | None = None, tolerance: float = 1e-10) -> Tensor:
+    """Scores ``(…, n)`` to log-weights ``(…, n)`` of a race whose weights sum to one.
+
+    A gap between neighbouring scores so wide that an overtaking has probability below ``tolerance``
+    is narrowed to the least such gap. Exposure does not notice, and scores of ±1e4 cost no more
+    than scores of ±40. Padding gets ``-inf``: it never arrives.
+    """
+    if mask is not None:
+        scores = scores.masked_fill(~mask, -math.inf)
+    n = scores.shape[-1]
+    widest = 3.0 - math.log(tolerance) + 2.0 * math.log(n)
+    log_w = scores.log_softmax(-1)
+    # Weights are at most one, so the lightest document bounds every gap.
+    if n == 1 or -_lowest(log_w) <= widest:
+        return log_w
+    ordered, order = scores.sort(dim=-1, descending=True)
+    gaps = (ordered[..., :-1] - ordered[..., 1:]).nan_to_num(0.0).clamp(max=widest)
+    depth = torch.nn.functional.pad(gaps.cumsum(-1), (1, 0))
+    narrowed = torch.zeros_like(scores).scatter(-1, order, -depth)
+    return (narrowed if mask is None else narrowed.masked_fill(~mask, -math.inf)).log_softmax(-1)
+
+
+def _lowest(log_w: Tensor) -> float:
+    """Log-weight of the lightest document of all queries; padding does not count."""
+    lowest = log_w.detach().amin()
+    if lowest == -math.inf:
+        lowest = log_w.detach().masked_fill(log_w == -math.inf, math.inf).amin()
+    return float(lowest)
+
+
+def times(log_w: Tensor, nodes: Tensor, tolerance: float) -> tuple[Tensor, Tensor]:
+    """When to look at the race ``(Q,)``, and the weight of each look ``(Q,)``."""
+    digits = -math.log(tolerance)
+    step = 8.0 / digits
+    if nodes.is_complex():
+        # Near z = 1 the integrand varies as fast as the rank itself, which spreads like sqrt(n).
+        step = min(step, 4.0 / math.sqrt(digits * min(log_w.shape[-1], 2 * len(nodes))))
+    return time_grid(log_w, step, tolerance)
+
+
+def time_grid(log_w: Tensor, step: float, tolerance: float) -> tuple[Tensor, Tensor]:
+    r"""Log-times and quadrature weights ``(Q,)`` of a trapezoid sum for :math:`\int f(t)\,dt/t`.
+
+    With :math:`\log t = x - e^{-x}` the integrand dies doubly exponentially at both ends, where
+    the trapezoid rule converges exponentially in 1/step. The ends are cut at ``tolerance``.
+    """
+    # x - exp(-x) = -reach at the left end: a few Newton steps from a close guess are plenty.
+    reach = -math.log(tolerance)
+    first = -math.log(reach)
+    for _ in range(4):
+        first -= (first - math.exp(-first) + reach) / (1.0 + math.exp(-first))
+    last = math.log(reach) - _lowest(log_w)
+    count = max(2, math.ceil((last - first) / step) + 1)
+    return _grid(first, step, count, log_w.dtype, log_w.device)
+
+
+@lru_cache(maxsize=256)
+@torch.inference_mode(False)
+def _grid(
+    first: float, step: float, count: int, dtype: torch.dtype, device: torch.device
+) -> tuple[Tensor, Tensor]:
+    """Made once for each length; shared, so never written to, and fit for a gradient later on."""
+    x = first + step * torch.arange(count, dtype=torch.float64, device=device)
+    decay = torch.exp(-x)
+    return (x - decay).to(dtype), (step * (1.0 + decay)).to(dtype)

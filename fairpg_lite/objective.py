@@ -242,14 +242,14 @@ class NdcgWeights:
     def __init__(
         self, relevance: Tensor, offsets: Tensor, objective: Objective, dtype: torch.dtype
     ):
-        self.starts = offsets[:-1]
-        lengths = offsets.diff()
+        offsets = offsets.to(relevance.device)
+        self.starts, lengths = offsets[:-1], offsets.diff()
         # Room at the end: the padding of a short last query points there.
         room = len(relevance) + int(lengths.max())
         self.weight = torch.zeros(room, dtype=dtype, device=relevance.device)
         self.constant = torch.zeros(len(lengths), dtype=dtype, device=relevance.device)
         for queries in lengths.argsort().split(256):
-            mask = _places(int(lengths[queries].max()), offsets) < lengths[queries].unsqueeze(-1)
+            mask = _places(int(lengths[queries].max()), lengths) < lengths[queries].unsqueeze(-1)
             rows = self._rows(queries, mask.shape[-1])
             grades = torch.zeros(mask.shape, dtype=dtype, device=relevance.device)
             grades[mask] = relevance[rows[mask]].to(dtype)
@@ -260,7 +260,7 @@ class NdcgWeights:
 
     def _rows(self, queries: Tensor, n: int) -> Tensor:
         """Row of each document ``(B, n)``; padding points beyond its query."""
-        return self.starts[queries].unsqueeze(-1) + _places(n, queries)
+        return self.starts[queries].unsqueeze(-1) + _places(n, self.starts)
 
     def of(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """Weights ``(B, n)``, zero for padding, and constants ``(B,)`` of a batch."""

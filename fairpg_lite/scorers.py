@@ -1,9 +1,73 @@
-"""Scoring models h(x): features ``(…, n, d)`` to scores ``(…, n)``. Any ``nn.Module`` will do."""
+"""Scoring models h(x): features ``(…, n, d)`` to scores ``(…, n)``. Any ``nn.Module`` will do.
 
+A scorer that looks at the whole list gets the mask as well if its ``forward`` has an argument of
+that name, ``forward(features, mask)``: only so can it leave padding out.
+"""
+
+import inspect
 import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import lru_cache
+from typing import Any
 
 import torch
 from torch import Tensor, nn
+
+from fairpg_lite.batch import Batch
+
+#: Anything that scores: a module, or a function of features (and mask).
+Scorer = Callable[..., Tensor]
+
+
+def score(scorer: Scorer, batch: Batch) -> Tensor:
+    """Scores ``(B, n)`` of a batch, the mask given to a scorer that takes one.
+
+    Raises:
+        ValueError: The scorer's answer has another shape than one score per document.
+    """
+    options = {"mask": batch.mask} if takes_mask(scorer) else {}
+    scores = scorer(batch.features, **options)
+    if not isinstance(scores, Tensor) or scores.shape != batch.mask.shape:
+        found = tuple(scores.shape) if isinstance(scores, Tensor) else type(scores).__name__
+        raise ValueError(
+            f"score: the scorer makes {found} of features {tuple(batch.features.shape)}; give one "
+            f"score per document, {tuple(batch.mask.shape)}, for example with .squeeze(-1)."
+        )
+    return scores
+
+
+def takes_mask(scorer: Scorer) -> bool:
+    """Whether ``scorer`` has an argument named ``mask``."""
+    if isinstance(scorer, nn.Module):
+        wrapped = getattr(scorer, "module", None)  # DistributedDataParallel and its like
+        if isinstance(wrapped, nn.Module):
+            return takes_mask(wrapped)
+        return _has_mask(type(scorer).forward)
+    return _has_mask(scorer)
+
+
+@lru_cache(maxsize=256)
+def _has_mask(function: Callable[..., Any]) -> bool:
+    try:
+        return "mask" in inspect.signature(function).parameters
+    except (TypeError, ValueError):  # written in C: no signature to read
+        return False
+
+
+@contextmanager
+def eval_mode(scorer: object) -> Iterator[None]:
+    """Evaluation mode (no dropout) without gradients; each part's own mode is put back after."""
+    parts = list(scorer.modules()) if isinstance(scorer, nn.Module) else []
+    before = [part.training for part in parts]
+    if isinstance(scorer, nn.Module):
+        scorer.eval()
+    try:
+        with torch.no_grad():
+            yield
+    finally:
+        for part, mode in zip(parts, before, strict=True):
+            part.training = mode
 
 
 class LinearScorer(nn.Module):
@@ -36,6 +100,8 @@ class LinearScorer(nn.Module):
 class MLPScorer(nn.Module):
     """One hidden ReLU layer (the paper: 32 units, all weights in ±1/sqrt(32)).
 
+    The output has no bias: a Plackett-Luce policy ignores a shift of all scores.
+
     Chapter 10.
     """
 
@@ -52,6 +118,8 @@ class MLPScorer(nn.Module):
         self.hidden = nn.Linear(n_features, hidden, dtype=dtype)
         self.output = nn.Linear(hidden, 1, dtype=dtype)
         _uniform(self, 1.0 / math.sqrt(hidden) if init is None else init, generator)
+        # Dropped only now: the first edition drew it, and the same seed should start the same.
+        self.output.register_parameter("bias", None)
 
     def forward(self, features: Tensor) -> Tensor:
         return self.output(torch.relu(self.hidden(features))).squeeze(-1)

@@ -254,12 +254,12 @@ def _():
     "a fixed step for position probabilities",
 )
 def _():
-    from fairpg_lite import exact
+    from fairpg_lite import nodes
 
-    def wrong(log_w, nodes, tolerance):
-        return exact.time_grid(log_w, -8.0 / math.log(tolerance), tolerance)
+    def wrong(log_w, _, tolerance):
+        return nodes.time_grid(log_w, -8.0 / math.log(tolerance), tolerance)
 
-    swap(exact._times, wrong)
+    swap(nodes.times, wrong)
 
 
 @caught_by(

@@ -2,9 +2,11 @@
 
 import math
 
+import numpy as np
 import pytest
 import torch
 from oracles import all_rankings, expectation, log2_bias
+from scipy.stats import bootstrap, permutation_test
 from torch.testing import assert_close
 
 import fairpg_lite as fl
@@ -17,6 +19,7 @@ from fairpg_lite import (
     individual_disparity,
     ndcg,
 )
+from fairpg_lite.evaluation import MEASURES
 
 
 def small_dataset(seed=0, lengths=(5, 1, 4, 6, 3), d=2):
@@ -188,3 +191,121 @@ def test_group_gap_counts_both_directions(scorer):
         assert_close(result.per_query["group_gap"][i], gap, rtol=0, atol=1e-8)
     assert math.isclose(result.group_gap, result.per_query["group_gap"].mean().item())
     assert result.group_gap > result.d_group
+
+
+@pytest.mark.parametrize("k", [None, 1, 3])
+def test_err_is_exact_unless_rankings_are_asked_for(scorer, k):
+    ds = small_dataset()
+    result = evaluate(scorer, ds, k)
+    for i, query in enumerate(ds):
+        scores = scorer(query.features).detach()
+        mean = expectation(
+            scores, lambda r, q=query: fl.err(torch.tensor(r), q.relevance, max_grade=3, k=k)
+        )
+        assert_close(result.per_query["err"][i], mean, rtol=0, atol=1e-9)
+
+
+def test_scores_from_anywhere(scorer):
+    """One score per document of the dataset, as a tensor or an array."""
+    ds = small_dataset(lengths=(2, 9, 1, 5, 7, 3))
+    scores = scorer(ds.features).detach()
+    for given in (scores, scores.numpy()):
+        for how in ({}, {"deterministic": True}, {"batch_size": 1}):
+            expected, found = evaluate(scorer, ds, 3, **how), evaluate(given, ds, 3, **how)
+            for name, values in expected.per_query.items():
+                assert_close(found.per_query[name], values, rtol=0, atol=1e-10, equal_nan=True)
+    with pytest.raises(ValueError, match=r"scores has shape \(26,\) for 27 documents"):
+        evaluate(scores[1:], ds)
+
+
+def test_gain_is_a_choice(scorer):
+    ds = small_dataset()
+    result = evaluate(scorer, ds, gain="linear", deterministic=True, undefined=0.0)
+    for i, query in enumerate(ds):
+        ranking = PlackettLuce(scorer(query.features)).mode
+        value = ndcg(ranking, query.relevance, gain=fl.linear_gain, undefined=0.0)
+        assert_close(result.per_query["ndcg"][i], value)
+
+
+def test_how_many_queries_a_mean_rests_on(scorer):
+    """Query 0 has nothing relevant, query 1 has one document and so one group."""
+    ds = small_dataset()
+    relevance = torch.where(torch.arange(19) < 5, 0.0, ds.relevance.clamp(min=1.0))
+    groups = torch.arange(19).remainder(2)
+    ds = ds.replace(relevance=relevance, groups=groups)
+    result = evaluate(scorer, ds, 2)
+    assert result.defined == dict.fromkeys(MEASURES, 4) | {"d_group": 3, "group_gap": 3}
+    assert result.counted == dict.fromkeys(result.defined, 5) | {"average_rank": 4}
+    skipped = evaluate(scorer, ds, undefined=math.nan, undefined_disparity=math.nan)
+    assert skipped.counted["ndcg"] == 4
+    assert skipped.counted["d_group"] == 3
+    assert skipped.d_group == pytest.approx(result.d_group * 5 / 3)
+    none = evaluate(scorer, ds.replace(groups=None))
+    assert none.defined["d_group"] == none.counted["d_group"] == 0
+
+
+def test_an_interval_over_queries(scorer):
+    """Percentiles of the bootstrap against SciPy's, and against the normal distribution's."""
+    ds = small_dataset(lengths=[5] * 80)
+    result = evaluate(scorer, ds)
+    low, high = result.interval("ndcg", seed=1, resamples=4000)
+    assert (low, high) == result.interval("ndcg", seed=1, resamples=4000)
+    values = result.per_query["ndcg"].numpy()
+    theirs = bootstrap((values,), np.mean, method="percentile", n_resamples=4000, rng=0)
+    error = values.std() / math.sqrt(80)
+    assert abs(low - theirs.confidence_interval.low) < 0.15 * error
+    assert abs(high - theirs.confidence_interval.high) < 0.15 * error
+    wide = result.interval("ndcg", 0.99)
+    assert wide[0] < low < result.ndcg < high < wide[1]
+    with pytest.raises(ValueError, match="measure is 'clicks'"):
+        result.interval("clicks")
+    with pytest.raises(ValueError, match="level is 95"):
+        result.interval("ndcg", 95)
+    assert all(math.isnan(x) for x in evaluate(scorer, ds.replace(groups=None)).interval("d_group"))
+
+
+def test_two_evaluations_are_compared_query_by_query(scorer):
+    """Against SciPy's permutation test, exact for few queries and sampled for many."""
+    for lengths in ((5,) * 8, (5,) * 60):
+        ds = small_dataset(lengths=lengths)
+        first = evaluate(scorer, ds)
+        second = evaluate(LinearScorer(2, init=0.3, dtype=torch.float64), ds)
+        found = first.compare(second, "ndcg", resamples=4000)
+        pair = [e.per_query["ndcg"].numpy() for e in (first, second)]
+        theirs = permutation_test(
+            pair,
+            lambda x, y, axis: np.mean(x - y, axis=axis),
+            permutation_type="samples",
+            vectorized=True,
+            n_resamples=4000,
+            rng=0,
+        )
+        assert found.mean == pytest.approx(theirs.statistic)
+        assert abs(found.p_value - theirs.pvalue) < (1e-9 if len(lengths) == 8 else 0.05)
+        assert found.low < found.mean < found.high
+        assert found.queries == len(lengths)
+    same = first.compare(first, "ndcg")
+    assert (same.mean, same.p_value) == (0.0, 1.0)
+    with pytest.raises(ValueError, match="60 queries against 5"):
+        first.compare(evaluate(scorer, small_dataset()), "ndcg")
+
+
+def test_grades_too_large_for_their_gain_are_said(scorer):
+    ds = small_dataset().to(dtype=torch.float32)
+    ds = ds.replace(relevance=torch.full_like(ds.relevance, 200.0))
+    with pytest.raises(ValueError, match=r"the gain of relevance 200\.0 is inf in torch\.float32"):
+        evaluate(LinearScorer(2), ds)
+    thirty = ds.replace(relevance=torch.full_like(ds.relevance, 30.0))
+    assert evaluate(LinearScorer(2), thirty).err == pytest.approx(1.0, abs=1e-5)
+
+
+def test_half_precision_scorers_are_measured_in_single(scorer):
+    ds = small_dataset().to(dtype=torch.float32)
+    half = LinearScorer(2, init=1.0, dtype=torch.bfloat16)
+    result = evaluate(half, ds)
+    scores = half(ds.features.bfloat16()).detach().double()
+    expected = evaluate(scores, ds.to(dtype=torch.float64))
+    assert result.per_query["ndcg"].dtype == torch.float32
+    for name, values in expected.per_query.items():
+        found = result.per_query[name].double()
+        assert_close(found, values, rtol=0, atol=2e-5, equal_nan=True)

@@ -19,7 +19,8 @@ from experiments.problems import Parts, Problem
 from fairpg_lite import baselines
 from fairpg_lite.config import TrainConfig
 from fairpg_lite.data import RankingDataset
-from fairpg_lite.evaluate import Evaluation, evaluate
+from fairpg_lite.evaluate import evaluate
+from fairpg_lite.evaluation import Evaluation
 from fairpg_lite.metrics import exponential_gain, linear_gain
 from fairpg_lite.scorers import LinearScorer
 from fairpg_lite.train import fit

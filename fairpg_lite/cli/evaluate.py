@@ -11,7 +11,8 @@ from fairpg_lite.cli._data import FORMAT, query_names, read_for, read_model
 from fairpg_lite.cli._options import JUDGING, READING, add, add_verbosity, path
 from fairpg_lite.data import RankingDataset
 from fairpg_lite.disparity import MERITS
-from fairpg_lite.evaluate import FIGURES, Evaluation, evaluate
+from fairpg_lite.evaluate import evaluate
+from fairpg_lite.evaluation import MEASURES, Evaluation
 
 _DESCRIPTION = """\
 Evaluate a model on a LETOR file: the stochastic policy, and the one ranking that is most
@@ -59,7 +60,7 @@ def add_parser(subparsers: cli.Subparsers) -> None:
     parser.add_argument("model", type=path, metavar="MODEL", help="directory made by fit")
     parser.add_argument("file", type=path, metavar="FILE", help="LETOR file")
     add(parser, *JUDGING, "--json", "--per-query", "--force", "--seed", "--groups", *READING)
-    add(parser, "--samples", default=100)
+    add(parser, "--samples", default=None)
     add(parser, "--merit", default=None)
     add_verbosity(parser)
     parser.set_defaults(run=run)
@@ -79,7 +80,7 @@ def run(args: argparse.Namespace) -> int:
     # Whether a measure has an answer depends on the query alone.
     how |= {"undefined": math.nan, "undefined_disparity": math.nan}
     answers = evaluate(model.scorer, dataset, deterministic=True, **how).per_query
-    counted = {name: int((~answers[name].isnan()).sum()) for name in FIGURES}
+    counted = {name: int((~answers[name].isnan()).sum()) for name in MEASURES}
     results = {"policy": policy, "ranking": ranking}
     if args.per_query is not None:
         _write_queries(args, dataset, results)
@@ -98,7 +99,7 @@ def _json(
     record |= {"queries": len(dataset), "documents": dataset.n_documents}
     record |= {"undefined": args.undefined, "merit": args.merit, "counted": counted}
     for name, result in results.items():
-        values = {measure: getattr(result, measure) for measure in FIGURES}
+        values = {measure: getattr(result, measure) for measure in MEASURES}
         record[name] = {m: None if math.isnan(value) else value for m, value in values.items()}
     return json.dumps(record, indent=1, allow_nan=False)
 
@@ -109,7 +110,7 @@ def _table(
     size = f"{len(dataset):,} queries, {dataset.n_documents:,} documents"
     lines = [f"{args.model} on {args.file}: {size}", ""]
     lines.append(f"{'':14}{'policy':>10}{'most probable ranking':>24}{'queries':>10}")
-    for measure in FIGURES:
+    for measure in MEASURES:
         if measure == "ndcg_at_k" and args.k is None:
             continue
         name = _NAMES[measure].replace("@k", f"@{args.k}")
@@ -130,7 +131,7 @@ def _write_queries(args: argparse.Namespace, dataset: RankingDataset, results: R
     columns = {
         f"{name}_{measure}": result.per_query[measure].tolist()
         for name, result in results.items()
-        for measure in FIGURES
+        for measure in MEASURES
     }
     with cli.writing(args.per_query, args.force) as stream:
         table = csv.writer(stream, lineterminator="\n")
