@@ -89,9 +89,10 @@ class Hinge(torch.autograd.Function):
             excess = (ratio[..., rows, None] - ratio.unsqueeze(-2)).mul_(pairs).relu_()
             value += excess.sum((-1, -2))
             count += pairs.sum((-1, -2))
-            ahead = excess.sign_()
-            slope[..., rows] += ahead.sum(-1)
-            slope -= ahead.sum(-2)
+            if ctx.needs_input_grad[0]:
+                ahead = excess.sign_()
+                slope[..., rows] += ahead.sum(-1)
+                slope -= ahead.sum(-2)
         ctx.save_for_backward(slope)
         ctx.mark_non_differentiable(count)
         return value, count

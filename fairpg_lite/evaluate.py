@@ -11,7 +11,7 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
-from fairpg_lite import metrics
+from fairpg_lite import _check, metrics
 from fairpg_lite.batch import Batch, Queries
 from fairpg_lite.disparity import Merit, group_disparity, individual_disparity, merit_of, row_pieces
 from fairpg_lite.evaluation import MEASURES, NAN, Evaluation
@@ -66,17 +66,20 @@ def evaluate(
     if max_grade is None:
         max_grade = max(1.0, float(dataset.relevance.max().ceil()))
     rules = _Rules(k, merit, gain, bias, max_grade)
+    dtype = _dtype(what, dataset)
+    rules.check(dataset.relevance.to(_single(dtype)))
     if callable(what) or getattr(what, "ndim", 0) == 1:
         generator = torch.Generator(dataset.features.device).manual_seed(seed)
         draw = (samples, generator)
         scored = cast(Scorer | Tensor, what)
-        views = _scored(scored, dataset, deterministic, draw, batch_size, tolerance)
+        views = _scored(scored, dataset, dtype, deterministic, draw, batch_size, tolerance)
     else:
         views = _given(cast(Sequence[Tensor], what), dataset)
     rows, order = [], []
     with eval_mode(what):
         for batch, view in views:
-            rows.append(rules.measures(batch, view))
+            with _check.trusted():
+                rows.append(rules.measures(batch, view))
             order.append(batch.queries.cpu())
     position = torch.cat(order).argsort()
     per_query, defined = {}, {}
@@ -106,8 +109,8 @@ class _Policy:
         scores, mask = self.policy.scores, self.policy.mask
         rank = torch.empty_like(scores)
         for rows in row_pieces(scores):
-            ahead = torch.sigmoid(scores.unsqueeze(-2) - scores[..., rows, None])
-            rank[..., rows] = (ahead if mask is None else ahead * mask.unsqueeze(-2)).sum(-1)
+            ahead = (scores.unsqueeze(-2) - scores[..., rows, None]).sigmoid_()
+            rank[..., rows] = (ahead if mask is None else ahead.mul_(mask.unsqueeze(-2))).sum(-1)
         return 0.5 + rank
 
     def err(self, satisfied: Tensor, k: int | None) -> Tensor:
@@ -158,6 +161,7 @@ View = _Policy | _Ranking | _Matrix
 def _scored(
     what: Scorer | Tensor,
     dataset: Queries,
+    dtype: torch.dtype,
     deterministic: bool,
     draw: tuple[int | None, torch.Generator],
     batch_size: int,
@@ -165,10 +169,7 @@ def _scored(
 ) -> Iterator[tuple[Batch, View]]:
     """The policies of a scorer, or of scores ``(N,)`` for all documents of the dataset."""
     given = None if callable(what) else _scores_of_all(what, dataset)
-    dtype = dataset.features.dtype if given is None else given.dtype
-    parameters = list(what.parameters()) if isinstance(what, nn.Module) else []
-    dtype = parameters[0].dtype if parameters else dtype
-    single = torch.promote_types(dtype, torch.float32)  # no measure in half precision
+    single = _single(dtype)
     for batch in dataset.batches(batch_size, dtype=dtype, reuse=True):
         batch = batch._replace(relevance=batch.relevance.to(single))
         if given is None:
@@ -185,6 +186,22 @@ def _scored(
             samples, generator = draw
             rankings = None if samples is None else policy.sample((samples,), generator)
             yield batch, _Policy(policy, rankings, tolerance)
+
+
+def _dtype(what: object, dataset: Queries) -> torch.dtype:
+    """Number format of the scorer, or of the scores; else that of the data."""
+    parameters = list(what.parameters()) if isinstance(what, nn.Module) else []
+    if parameters:
+        return parameters[0].dtype
+    if callable(what):
+        return dataset.features.dtype
+    is_float = isinstance(what, Tensor) and what.is_floating_point()
+    return cast(Tensor, what).dtype if is_float else torch.float64
+
+
+def _single(dtype: torch.dtype) -> torch.dtype:
+    """No measure is computed in half precision."""
+    return torch.promote_types(dtype, torch.float32)
 
 
 def _scores_of_all(scores: Tensor, dataset: Queries) -> Tensor:
@@ -225,6 +242,12 @@ class _Rules:
     gain: str | metrics.Gain
     bias: Tensor | None
     max_grade: float
+
+    def check(self, relevance: Tensor) -> None:
+        """Once for all queries, and not again batch by batch."""
+        metrics.gains_of("evaluate", relevance, self.gain, None)
+        metrics.satisfaction(relevance, max_grade=self.max_grade)
+        _check.non_negative("evaluate", "merit", merit_of(relevance, self.merit))
 
     def measures(self, batch: Batch, view: View) -> dict[str, Tensor]:
         """One value per query ``(B,)``; NaN where a measure has no answer."""

@@ -54,7 +54,7 @@ GAINS: dict[str, Gain] = {
 }
 
 
-def _gains(where: str, relevance: Tensor, gain: str | Gain, mask: Tensor | None) -> Tensor:
+def gains_of(where: str, relevance: Tensor, gain: str | Gain, mask: Tensor | None) -> Tensor:
     """Gain ``(…, n)`` per document, zero for padding."""
     _check.floating(where, "relevance", relevance)
     if mask is not None:
@@ -114,7 +114,7 @@ def dcg(
     >>> dcg(torch.tensor([0, 1, 2]), torch.tensor([1.0, 0.0, 1.0]))
     tensor(1.5000)
     """
-    placed = _in_order("dcg", rankings, _gains("dcg", relevance, gain, mask), mask, k)
+    placed = _in_order("dcg", rankings, gains_of("dcg", relevance, gain, mask), mask, k)
     return (placed * _discount("dcg", placed.shape[-1], position_bias, placed)).sum(-1)
 
 
@@ -130,7 +130,7 @@ def ideal_dcg(
 
     Chapter 2, eq-02-ndcg.
     """
-    gains = _gains("ideal_dcg", relevance, gain, mask)
+    gains = gains_of("ideal_dcg", relevance, gain, mask)
     n = gains.shape[-1]
     bias = _discount("ideal_dcg", n, position_bias, gains)
     if k is not None:
@@ -179,7 +179,7 @@ def expected_dcg(
 
     Chapter 2, eq-02-linear.
     """
-    gains = _gains("expected_dcg", relevance, gain, mask)
+    gains = gains_of("expected_dcg", relevance, gain, mask)
     _check.same_shape("expected_dcg", "exposure", exposure, "relevance", relevance.shape)
     return (gains * exposure).sum(-1)
 
@@ -222,7 +222,7 @@ def ndcg_weights(
     The weight is gain over ideal DCG; where nothing is relevant it is zero and the constant is
     ``undefined``. Neither changes while a model learns, so ``fit`` computes them once.
     """
-    gains = _gains("ndcg_weights", relevance, gain, mask)
+    gains = gains_of("ndcg_weights", relevance, gain, mask)
     ideal = ideal_dcg(relevance, gain=gain, position_bias=position_bias, mask=mask)
     weight = _normalise(gains, ideal.unsqueeze(-1), 0.0)
     return weight, torch.where(ideal > 0, 0.0, undefined).to(gains.dtype)
@@ -272,7 +272,7 @@ def satisfaction(
     mask: Tensor | None = None,
 ) -> Tensor:
     """Probability ``(…, n)`` that a document satisfies the user of `err`; zero for padding."""
-    satisfied = _gains("err", relevance, gain, mask) / 2.0**max_grade
+    satisfied = gains_of("err", relevance, gain, mask) / 2.0**max_grade
     # (2**30 - 1) / 2**30 is one in float32, and no fault of the grade.
     above = (satisfied > 1.0) | ((satisfied == 1.0) & (relevance > max_grade))
     if above.any() or (satisfied < 0.0).any():
@@ -302,7 +302,7 @@ def average_rank(
     >>> average_rank(torch.tensor([2, 0, 1]), torch.tensor([1.0, 0.0, 1.0]))
     tensor(1.5000)
     """
-    gains = _gains("average_rank", relevance, gain, mask)
+    gains = gains_of("average_rank", relevance, gain, mask)
     placed = _in_order("average_rank", rankings, gains, mask)
     rank = torch.arange(1, placed.shape[-1] + 1, dtype=placed.dtype, device=placed.device)
     if _cutoff("average_rank", k) is not None:
@@ -359,7 +359,7 @@ def reciprocal_rank(
 
 
 def _binary(where: str, relevance: Tensor, gain: str | Gain, mask: Tensor | None) -> Tensor:
-    gains = _gains(where, relevance, gain, mask)
+    gains = gains_of(where, relevance, gain, mask)
     if not ((gains == 0) | (gains == 1)).all():
         raise ValueError(
             f"{where}: gain must map relevance to 0 or 1, e.g. lambda r: (r >= 2) * 1.0."
