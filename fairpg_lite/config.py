@@ -5,7 +5,8 @@ from dataclasses import dataclass
 import torch
 
 from fairpg_lite import _check
-from fairpg_lite.objective import Objective
+from fairpg_lite.data import RankingDataset
+from fairpg_lite.objective import GROUP_DISPARITIES, Objective
 
 
 @dataclass(frozen=True)
@@ -59,3 +60,23 @@ class TrainConfig(Objective):
             object.__setattr__(self, "device", str(torch.device(self.device)))
         except (RuntimeError, TypeError):
             self._refuse("device", "give the name of a device that PyTorch knows, such as 'cpu'")
+
+    def check_data(self, dataset: RankingDataset) -> None:
+        """Refuse queries that cannot be trained on with these settings."""
+        if len(dataset) == 0:
+            raise ValueError("fit: the dataset holds no query.")
+        if self.lam > 0 and self.disparity in GROUP_DISPARITIES and dataset.groups is None:
+            raise ValueError(
+                f"fit: disparity={self.disparity!r} with lam > 0 needs groups, and the dataset has "
+                "none; pass groups= to RankingDataset, or choose disparity='individual'."
+            )
+        # In pieces: on the whole array the check would need as much memory again, and more.
+        for start in range(0, dataset.n_documents, 8192):
+            bad = ~torch.isfinite(dataset.features[start : start + 8192])
+            if bad.any():
+                row, column = (int(k) for k in torch.nonzero(bad)[0])
+                query = int(torch.searchsorted(dataset.offsets, start + row, right=True)) - 1
+                raise ValueError(
+                    f"fit: features of query {dataset.query_ids[query]} (document {start + row}) "
+                    f"hold {dataset.features[start + row, column].item()}; they must be finite."
+                )

@@ -4,7 +4,6 @@ scikit-learn's `clone`, pipelines and searches ask for a few methods, not for a 
 module needs scikit-learn for nothing but the tags that newer versions ask for.
 """
 
-import copy
 from collections.abc import Callable, Hashable
 from dataclasses import fields
 from typing import Any, Self
@@ -16,7 +15,7 @@ from torch import nn
 from fairpg_lite.config import TrainConfig
 from fairpg_lite.data import RankingDataset
 from fairpg_lite.policy import PlackettLuce
-from fairpg_lite.scorers import LinearScorer, MLPScorer
+from fairpg_lite.scorers import LinearScorer, MLPScorer, eval_mode
 from fairpg_lite.train import fit
 
 _SCORERS: dict[str, Callable[..., nn.Module]] = {"linear": LinearScorer, "neural": MLPScorer}
@@ -89,9 +88,8 @@ class FairRanker:
         """Scores ``(N,)``: the higher, the likelier a document stands ahead."""
         parameter = next(self.scorer_.parameters())
         features = torch.from_numpy(_matrix(X)).to(parameter)
-        scorer = copy.deepcopy(self.scorer_).eval()
-        with torch.no_grad():
-            return scorer(features.unsqueeze(0))[0].cpu().numpy()
+        with eval_mode(self.scorer_):
+            return self.scorer_(features.unsqueeze(0))[0].cpu().numpy()
 
     def rank(
         self, X: Any, qid: Any, samples: int | None = None, seed: int = 0

@@ -3,8 +3,6 @@
 import copy
 import math
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,14 +16,9 @@ from fairpg_lite.checkpoint import belongs_to, load_checkpoint, save_checkpoint
 from fairpg_lite.config import TrainConfig
 from fairpg_lite.data import RankingDataset
 from fairpg_lite.history import History
-from fairpg_lite.objective import (
-    GROUP_DISPARITIES,
-    NdcgWeights,
-    batch_disparity,
-    batch_terms,
-    batch_utility,
-)
+from fairpg_lite.objective import NdcgWeights, batch_disparity, batch_terms, batch_utility
 from fairpg_lite.policy import PlackettLuce
+from fairpg_lite.scorers import eval_mode, score
 
 
 def fit(
@@ -46,7 +39,8 @@ def fit(
     Chapter 7, eq-07-chain; Algorithm 1 of the paper.
 
     Args:
-        scorer: Any module from features ``(…, n, d)`` to scores ``(…, n)``.
+        scorer: Any module from features ``(…, n, d)`` to scores ``(…, n)``; one whose ``forward``
+            has an argument ``mask`` is told which documents are real.
         dataset: The training queries.
         config: What to maximise, and how.
         valid: Queries on which the objective is evaluated after each epoch. The weights of the best
@@ -92,9 +86,9 @@ def objective_on(
     device, dtype = _place(scorer)
     generator = torch.Generator(device).manual_seed(0)
     sums = torch.zeros(3, dtype=torch.float64, device=device)
-    with torch.no_grad(), _evaluating(scorer):
+    with eval_mode(scorer):
         for batch in dataset.to(device=device).batches(64, dtype=dtype, reuse=True):
-            policy = PlackettLuce(scorer(batch.features), batch.mask)
+            policy = PlackettLuce(score(scorer, batch), batch.mask)
             exposure = policy.exposure(config.position_bias, tolerance=1e-6)
             disparity = batch_disparity(exposure, batch, batch.mask, config)
             rankings = None if config.linear else policy.sample((100,), generator)
@@ -119,7 +113,7 @@ class _Run:
         self.dtype = _place(scorer)[1]
         self.dataset = dataset.to(device=config.device)
         self.valid = None if valid is None else valid.to(device=config.device)
-        _check_dataset(self.dataset, config)
+        config.check_data(self.dataset)
         self.parameters = [p for p in scorer.parameters() if p.requires_grad]
         self.optimizer = _optimizer(self.parameters, config)
         self.model = _processes.together(scorer)
@@ -197,7 +191,7 @@ class _Run:
         """
         for parameter in self.parameters:
             parameter.grad = None
-        scores = self.model(batch.features)
+        scores = score(self.model, batch)
         terms = batch_terms(scores, batch, self.config, self.draws, self.weights)
         objective = terms.total(self.config.lam, gamma)
         # The gradient of minus the mean over the batch.
@@ -264,18 +258,6 @@ def _show(bar: Any, history: History) -> None:
     bar.update(1)
 
 
-@contextmanager
-def _evaluating(scorer: nn.Module) -> Iterator[None]:
-    """All of the scorer in eval mode (Dropout draws nothing); then each module as it was."""
-    before = [(module, module.training) for module in scorer.modules()]
-    scorer.eval()
-    try:
-        yield
-    finally:
-        for module, training in before:
-            module.training = training
-
-
 def _place(scorer: nn.Module) -> tuple[torch.device, torch.dtype]:
     parameter = next(scorer.parameters())
     return parameter.device, parameter.dtype
@@ -293,25 +275,3 @@ def _optimizer(parameters: list[nn.Parameter], config: TrainConfig) -> torch.opt
 def _gradient_norm(parameters: list[nn.Parameter]) -> Tensor:
     norms = [p.grad.norm() for p in parameters if p.grad is not None]
     return norms[0] if len(norms) == 1 else torch.stack(norms).norm()
-
-
-def _check_dataset(dataset: RankingDataset, config: TrainConfig) -> None:
-    if len(dataset) == 0:
-        raise ValueError("fit: the dataset holds no query.")
-    if config.lam > 0 and config.disparity in GROUP_DISPARITIES and dataset.groups is None:
-        raise ValueError(
-            f"fit: disparity={config.disparity!r} with lam > 0 needs groups, and the dataset has "
-            "none; pass groups= to RankingDataset, or choose disparity='individual'."
-        )
-    # In pieces: on the whole array the check would need as much memory again, and more.
-    for start in range(0, dataset.n_documents, 8192):
-        bad = ~torch.isfinite(dataset.features[start : start + 8192]).all(-1)
-        if not bad.any():
-            continue
-        row = start + int(torch.nonzero(bad)[0])
-        query = int(torch.searchsorted(dataset.offsets, row, right=True)) - 1
-        raise ValueError(
-            f"fit: features of query {dataset.query_ids.tolist()[query]} (document {row}) hold "
-            f"{dataset.features[row][~torch.isfinite(dataset.features[row])][0].item()}; "
-            "features must be finite."
-        )

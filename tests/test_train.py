@@ -246,6 +246,58 @@ def test_validation_queries_go_where_the_scorer_is(monkeypatch):
     assert {(5, "cpu"), (4, "cpu")} <= set(moved)
 
 
+@pytest.mark.parametrize("method", ["sample", "exact"])
+def test_a_scorer_of_the_wrong_shape_is_refused(method):
+    """Scores ``(…, n, 1)`` would broadcast against everything, train nothing, and look well."""
+    data = synthetic(n_queries=5, n_docs=6).replace(groups=None)
+    scorer = torch.nn.Linear(2, 1, dtype=torch.float64)
+    before = scorer.weight.detach().clone()
+    with pytest.raises(ValueError, match=r"makes \(1, 6, 1\) of features \(1, 6, 2\)"):
+        fit(scorer, data, TrainConfig(method=method), progress=False)
+    assert torch.equal(scorer.weight, before)
+
+
+class Attention(torch.nn.Module):
+    """A listwise scorer: each document looks at the others of its query, so it needs the mask."""
+
+    def __init__(self, d):
+        super().__init__()
+        self.look = torch.nn.MultiheadAttention(d, 1, batch_first=True, dtype=torch.float64)
+        self.last = torch.nn.Linear(d, 1, bias=False, dtype=torch.float64)
+
+    def forward(self, features, mask):
+        seen, _ = self.look(features, features, features, key_padding_mask=~mask)
+        return self.last(features + seen).squeeze(-1)
+
+
+def test_a_listwise_scorer_does_not_see_the_padding():
+    """One update on eight queries of unlike length is the mean of eight updates without padding."""
+    torch.manual_seed(0)
+    g = torch.Generator().manual_seed(0)
+    lengths = torch.randint(1, 9, (8,), generator=g)
+    count = int(lengths.sum())
+    data = RankingDataset(
+        torch.randn(count, 4, generator=g, dtype=torch.float64),
+        torch.randint(0, 3, (count,), generator=g).double(),
+        torch.cat([torch.zeros(1, dtype=torch.int64), lengths.cumsum(0)]),
+    )
+    scorer = Attention(4)
+    alone = Attention(4)
+    alone.load_state_dict(scorer.state_dict())
+    config = quick(method="exact", disparity=None, lam=0.0, optimizer="sgd", epochs=1, batch_size=8)
+    fit(scorer, data, config, data, progress=False)
+    gradients = []
+    for query in data:  # without padding: one query at a time, the gradients added up
+        alone.zero_grad()
+        scores = alone(query.features.unsqueeze(0), torch.ones(1, len(query.relevance)) > 0)
+        exposure = PlackettLuce(scores).exposure(tolerance=1e-9)
+        fl.expected_ndcg(exposure, query.relevance.unsqueeze(0)).backward()
+        gradients.append([p.grad.clone() for p in alone.parameters()])
+    for k, (p, q) in enumerate(zip(scorer.parameters(), alone.parameters(), strict=True)):
+        mean = sum(row[k] for row in gradients) / len(gradients)
+        assert_close(p.detach(), q.detach() + 0.1 * mean, rtol=0, atol=1e-5)
+
+
 # --- Threads -----------------------------------------------------------------------------------
 
 
