@@ -6,7 +6,6 @@ import functools
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 import torch
@@ -196,10 +195,10 @@ def test_a_checkpoint_with_a_wrong_part_is_refused(path, key):
 
 
 def test_a_full_disk_is_said_with_the_name_of_the_file(tmp_path, monkeypatch):
-    def full(path, content):
+    def full(*names):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(Path, "write_bytes", full)
+    monkeypatch.setattr(os, "replace", full)
     with pytest.raises(OSError, match=r"No space left on device: '.*run\.ckpt'"):
         fit(
             linear(),
