@@ -46,7 +46,9 @@ class Training:
         scorer = self.scorer(seed)
         config = replace(self.config, lam=lam, seed=seed)
         fit(scorer, self.train, config, valid=self.valid, progress=False)
-        found = evaluate(scorer, self.test, **{"seed": seed, **self.judge}).to_dict()
+        judge: dict[str, Any] = {"seed": seed}
+        judge |= {name: math.nan if v == "nan" else v for name, v in self.judge.items()}
+        found = evaluate(scorer, self.test, **judge).to_dict()
         measures = {n: None if v is None or math.isnan(v) else v for n, v in found.items()}
         weights = {name: value.tolist() for name, value in scorer.state_dict().items()}
         return {**measures, "weights": weights}
@@ -103,7 +105,9 @@ def tradeoff(
         RuntimeError: some runs failed; the others are kept, and the message names one.
     """
     out, numbers = Path(out), range(seeds) if isinstance(seeds, int) else seeds
-    config, judge = config or TrainConfig(), dict(judge or {})
+    config = config or TrainConfig()
+    # NaN, by which `evaluate` leaves undefined queries out, is no JSON.
+    judge = {name: "nan" if v != v else v for name, v in (judge or {}).items()}
     training = Training(train, test, valid, config, hidden, judge, name)
     cells = grid(training, lams, numbers)
     records = run_cells(cells, out, **how)

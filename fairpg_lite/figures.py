@@ -73,7 +73,9 @@ def plot_tradeoff(table: Any, x: str = "d_group", y: str = "ndcg", ax: Any = Non
         look = {"color": list(PALETTE.values())[number % 7], "marker": "osD^vPX<"[number % 8]}
         ax.errorbar(mean[x], mean[y], half[y], half[x], label=name, elinewidth=0.8, **look)
         for lam, across, up in mean.itertuples():
-            ax.annotate(f"λ={lam:g}", (across, up), (5, 4), textcoords="offset points", fontsize=8)
+            ax.annotate(
+                f"λ={lam:g}", (across, up), (6, -10), textcoords="offset points", fontsize=8
+            )
     ax.set(xlabel=_LABELS.get(x, x), ylabel=_LABELS.get(y, y))
     ax.legend()
     return ax

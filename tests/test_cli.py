@@ -14,10 +14,19 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import pytrec_eval
 import torch
 
 import fairpg_lite as fl
-from fairpg_lite import LinearScorer, PlackettLuce, TrainConfig, load_letor, load_model, synthetic
+from fairpg_lite import (
+    LinearScorer,
+    PlackettLuce,
+    TrainConfig,
+    _files,
+    load_letor,
+    load_model,
+    synthetic,
+)
 from fairpg_lite.cli import _common, main
 from fairpg_lite.cli._options import SETTINGS
 
@@ -249,6 +258,45 @@ def test_tsv_says_the_same_as_json_lines(here, capsys):
     assert next(csv.DictReader(io.StringIO(out), delimiter="\t"))["sample"] == ""
 
 
+@pytest.mark.parametrize("samples", [None, 1, 3])
+def test_trec_eval_reads_the_runs_and_finds_our_ndcg(here, capsys, samples):
+    """Names of documents and queries survive; each draw is a run of its own."""
+    if samples is None:
+        words, files = ["--most-probable"], ["run.txt"]
+    else:
+        words = ["--samples", samples, "--seed", "5"]
+        files = ["run.txt"] if samples == 1 else [f"run.{i}.txt" for i in range(samples)]
+    call = ["rank", "model", "test.txt", *words]
+    expected = json_lines(run(capsys, *call)[1])
+    assert run(capsys, *call, "--format", "trec", "--output", "run.txt")[0] == 0
+    assert sorted(p.name for p in here.glob("run*")) == files
+    data = load_letor("test.txt")
+    judged = {
+        str(qid): {str(i): int(r) for i, r in enumerate(query.relevance.tolist())}
+        for qid, query in zip(data.query_ids.tolist(), data, strict=True)
+    }
+    for sample, file in enumerate(files):
+        with open(file) as stream:
+            read = pytrec_eval.parse_run(stream)
+        found = pytrec_eval.RelevanceEvaluator(judged, {"ndcg"}).evaluate(read)
+        rankings = [row["ranking"] for row in expected if row["sample"] in (sample, None)]
+        for qid, query, ranking in zip(judged, data, rankings, strict=True):
+            grades, order = query.relevance.floor(), torch.tensor(ranking)
+            ours = fl.ndcg(order, grades, gain=fl.linear_gain, undefined=0.0)
+            assert found[qid]["ndcg"] == pytest.approx(float(ours), abs=1e-6)
+
+
+def test_documents_keep_their_names(here, capsys):
+    lines = Path("test.txt").read_text().splitlines()
+    named = [f"{x} #docid = GX{i:03}" if i % 5 else x for i, x in enumerate(lines)]
+    Path("named.txt").write_text("\n".join(named) + "\n")
+    call = ["rank", "model", "named.txt", "--most-probable"]
+    first = json_lines(run(capsys, *call)[1])[0]["ranking"]
+    assert set(map(str, first)) == {"0", "GX001", "GX002", "GX003", "GX004"}
+    lines = run(capsys, *call, "--format", "trec")[1].splitlines()
+    assert lines[0].split() == ["0", "Q0", str(first[0]), "1", "5", "fairpg_lite"]
+
+
 # --- Groups and features -----------------------------------------------------------------------
 
 
@@ -326,6 +374,7 @@ def test_another_number_of_features_is_refused(here, capsys):
 # --- Mistakes ----------------------------------------------------------------------------------
 
 FIT = ["fit", "train.txt", "--out", "new"]
+SWEEP = ["sweep", "train.txt", "--test", "test.txt", "--lam", "0", "1", "--out", "new"]
 MISTAKES = {
     "no command": ([], 2, "required: COMMAND"),
     "unknown command": (["train"], 2, "invalid choice: 'train'"),
@@ -337,6 +386,24 @@ MISTAKES = {
     "zero lr": ([*FIT, "--lr", "0"], 2, "'0' is not a number above 0"),
     "half an epoch": ([*FIT, "--epochs", "0.5"], 2, "'0.5' is not a whole number"),
     "threshold": ([*FIT, *GROUPS, "--group-threshold", "x"], 2, "'x' is not a number (see"),
+    "seed": ([*FIT, "--seed", 10**23], 2, "--seed: 100000000000000000000000 is too large"),
+    "empty out": (["fit", "train.txt", "--out", ""], 2, "--out: the name is empty"),
+    "empty output": (["rank", "model", "test.txt", "--output", " "], 2, "the name is empty"),
+    "runs to stdout": (
+        ["rank", "model", "test.txt", "--format", "trec", "--samples", "2"], 2, "give --output"
+    ),
+    "one group": ([*FIT, "--group-feature", "3", "--group-threshold", "9", "--lam", "1"], 1,
+                  "train.txt: all documents are in one group"),
+    "sweep of one group": (
+        [*SWEEP, "--group-feature", "3", "--group-threshold", "9"], 1, "are in one group"
+    ),
+    "sweep on other features": (
+        ["sweep", "train.txt", "--test", "bad.csv", *SWEEP[4:], *GROUPS], 1,
+        "bad.csv has 1 features, the model was trained on 3"
+    ),
+    "sweep without groups": (SWEEP, 2, "--disparity group needs groups"),
+    "sweep without lambda": (["sweep", "train.txt", "--test", "x", "--out", "new"], 2, "--lam"),
+    "sweep to nowhere": ([*SWEEP[:-1], ""], 2, "the name is empty"),
     "lam and budget": ([*FIT, "--lam", "1", "--budget", "1"], 2, "not allowed with"),
     "quiet and verbose": ([*FIT, "-q", "--verbose"], 2, "not allowed with"),
     "one sample": ([*FIT, "--samples", "1"], 2, "needs at least two"),
@@ -373,6 +440,7 @@ def test_a_mistake_is_answered_in_one_line(here, capsys, name):
     Path("bad.txt").write_text("1 qid:1 1:1\n1 qid:1 1:nan\n")
     Path("cut.txt").write_text("1 qid:1 1:1\n1 qid:1 1:2")
     Path("zero.txt").write_text("1 qid:1 0:1\n")
+    Path("bad.csv").write_text("1 qid:1 1:1\n")
     argv, expected, message = MISTAKES[name]
     code, out, err = run(capsys, *argv)
     assert (code, out) == (expected, "")
@@ -588,6 +656,102 @@ def test_a_budget_is_kept_or_the_command_fails(here, capsys):
     assert found["policy"]["d_group"] == pytest.approx(notes["disparity"], abs=1e-5)
 
 
+def test_a_training_killed_after_its_model_was_written_is_finished(here, capsys, monkeypatch):
+    """The checkpoint is still there, and traces of a writer that is gone: exit 0, nothing left."""
+    fit = ["fit", "train.txt", *GROUPS, "--lam", "5", *QUICK, "--out", "m"]
+    with monkeypatch.context() as patch:
+        patch.setattr("fairpg_lite.cli.fit._clear", lambda out: 1 / 0)
+        assert run(capsys, *fit)[0] == 1
+    before = Path("m/model.json").read_bytes()
+    assert Path("m/checkpoint.pt").exists()
+    # What a process of this machine that is no more was writing.
+    Path(f"m/.checkpoint.pt.{_files._MACHINE}-{2**22 - 1}-abcdabcd.part").write_bytes(b"half")
+    assert len(os.listdir("m")) == 3
+    code, _, err = run(capsys, *fit)
+    assert code == 0
+    assert "this very command; there is nothing to do" in err
+    assert os.listdir("m") == ["model.json"]
+    assert Path("m/model.json").read_bytes() == before
+    assert run(capsys, *fit, "--epochs", "5")[0] == 1  # another run
+
+
+@pytest.mark.parametrize(("file", "call"), [
+    ("m/checkpoint.pt", ["fit", "train.txt", *QUICK, "--out", "m"]),
+    ("r.jsonl", ["rank", "model", "test.txt", "--output", "r.jsonl"]),
+])  # fmt: skip
+def test_a_full_disk_is_named_with_the_file(here, capsys, monkeypatch, file, call):
+    def full(*args, **kwargs):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("fairpg_lite._files.os.replace", full)
+    code, out, err = run(capsys, *call, "-q")
+    assert (code, out, err) == (1, "", f"fairpg-lite: {file}: No space left on device\n")
+    assert not [name for name in os.listdir() if name.startswith(".")]
+
+
+# --- A sweep -----------------------------------------------------------------------------------
+
+TRADE = ["sweep", "train.txt", "--test", "test.txt", *GROUPS, *QUICK, "--seeds", "2", "--out", "s"]
+
+
+def test_a_sweep_is_fit_and_evaluate_at_every_lambda_and_seed(here, capsys):
+    code, out, err = run(capsys, *TRADE, "--lam", "0", "5", "--k", "3", "--undefined", "skip")
+    assert code == 0
+    assert "4 runs" in err
+    assert {"table.csv", "tradeoff.png", "tradeoff.svg", "models"} <= set(os.listdir("s"))
+    rows = list(csv.DictReader(Path("s/table.csv").read_text().splitlines()))
+    assert [(float(r["lam"]), int(r["seed"])) for r in rows] == [(0, 0), (0, 1), (5, 0), (5, 1)]
+    model = f"s/models/{rows[3]['method']}/lam=5_seed=1"
+    assert run(capsys, "fit", "train.txt", *GROUPS, *QUICK, "--lam", "5", "--seed", "1",
+               "--out", "alone", "-q")[0] == 0  # fmt: skip
+    assert torch.equal(
+        load_model("alone").scorer.linear.weight, load_model(model).scorer.linear.weight
+    )
+    words = ["--k", "3", "--undefined", "skip", "--seed", "1", "--json"]
+    found = json.loads(run(capsys, "evaluate", model, "test.txt", *words)[1])["policy"]
+    assert {name: float(rows[3][name]) for name in found} == pytest.approx(found)
+    means = [np.mean([float(r["ndcg"]) for r in rows if r["lam"] == lam]) for lam in ("0.0", "5.0")]
+    assert [line.split()[:2] for line in out.splitlines()[1:]] == [
+        ["0", f"{means[0]:.4f}"], ["5", f"{means[1]:.4f}"]
+    ]  # fmt: skip
+    assert "Fair-PG-Rank" in Path("s/tradeoff.svg").read_text()
+
+
+def test_a_killed_sweep_goes_on_and_grows(here, capsys, monkeypatch):
+    """What is finished is not computed again; the table is that of a sweep in one go."""
+    from fairpg_lite import _tradeoff
+
+    real, done = _tradeoff.Training.__call__, []
+
+    def training(self, lam, seed):
+        if len(done) == 2:
+            raise KeyboardInterrupt
+        done.append((lam, seed))
+        return real(self, lam, seed)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(_tradeoff.Training, "__call__", training)
+        assert run(capsys, *TRADE, "--lam", "0", "5")[0] == 130
+        assert len(done) == 2
+        done.clear()
+        assert run(capsys, *TRADE, "--lam", "0", "5")[0] == 0
+        assert done == [(5.0, 0), (5.0, 1)]
+        done.clear()
+        assert run(capsys, *TRADE, "--lam", "0", "5", "9")[0] == 0
+        assert done == [(9.0, 0), (9.0, 1)]
+    assert run(capsys, *TRADE[:-1], "whole", "--lam", "0", "5", "9")[0] == 0
+
+    def measures(folder):
+        rows = csv.DictReader((here / folder / "table.csv").read_text().splitlines())
+        return [{k: v for k, v in row.items() if k not in ("seconds", "made")} for row in rows]
+
+    assert measures("s") == measures("whole")
+    assert (here / "s/tradeoff.svg").read_bytes() == (here / "whole/tradeoff.svg").read_bytes()
+    code, _, err = run(capsys, *TRADE, "--lam", "0", "--entropy", "1")
+    assert code == 1
+    assert "other settings" in err
+
+
 # --- Help, terminals ---------------------------------------------------------------------------
 
 
@@ -596,7 +760,7 @@ def test_help_has_examples_and_says_what_every_option_does(capsys):
     assert (code, err) == (0, "")
     assert "examples:" in out
     assert "exit codes: 0 done, 1 failed, 2 wrong call, 130 interrupted" in out
-    for command in ("fit", "evaluate", "rank"):
+    for command in ("fit", "evaluate", "rank", "sweep"):
         code, out, err = run(capsys, command, "--help")
         assert (code, err) == (0, "")
         assert f"fairpg-lite {command} " in out.partition("examples:")[2]
@@ -611,7 +775,7 @@ def test_every_option_has_a_help_text():
         for action in make_parser()._actions
         if isinstance(action, argparse._SubParsersAction)
     ]
-    for name in ("fit", "evaluate", "rank"):
+    for name in ("fit", "evaluate", "rank", "sweep"):
         missing = [action.dest for action in commands[name]._actions if not action.help]
         assert missing == []
 

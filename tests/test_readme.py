@@ -87,7 +87,9 @@ def test_the_command_line_prints_what_the_readme_says(tmp_path):
     )
     assert result.returncode == 0, result.stderr[-2000:]
     assert result.stdout == shown
-    assert sorted(p.name for p in work.iterdir()) == ["model", "test.txt", "train.txt"]
+    assert sorted(p.name for p in work.iterdir()) == ["model", "sweep", "test.txt", "train.txt"]
+    made = {p.name for p in (work / "sweep").iterdir()}
+    assert {"table.csv", "tradeoff.png", "tradeoff.svg", "models"} <= made
 
 
 def test_the_figures_in_the_text_are_computed():
@@ -113,7 +115,7 @@ def test_all_parts_and_commands_are_named():
     assert {name for name, _, _ in STORED} >= {"synthetic", "german", "mslr"}
     chapters = {p.name for p in (ROOT / "book").glob("[01]*.md")}
     assert all(f"(book/{name})" in TEXT for name in chapters)
-    assert all(f"`{name}`" in TEXT for name in ("fit", "evaluate", "rank", "reproduce"))
+    assert all(f"`{name}`" in TEXT for name in ("fit", "evaluate", "rank", "sweep"))
 
 
 @pytest.mark.parametrize("target", re.findall(r"\]\(([^)]+)\)", TEXT))

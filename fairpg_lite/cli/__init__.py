@@ -1,4 +1,4 @@
-"""The command line: `fairpg-lite fit | evaluate | rank` (also `python -m fairpg_lite`).
+"""The command line: `fairpg-lite fit | evaluate | rank | sweep` (also `python -m fairpg_lite`).
 
 Exit codes: 0 done, 1 failed, 2 wrong call, 130 interrupted.
 """
@@ -11,18 +11,19 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from fairpg_lite._version import __version__
-from fairpg_lite.cli import evaluate, fit, rank
+from fairpg_lite.cli import evaluate, fit, rank, sweep
 from fairpg_lite.cli._common import DONE, FAILED, INTERRUPTED, CliError
 from fairpg_lite.cli._options import Parser
 
 _DESCRIPTION = """\
 Fair rankings from the command line: train a Fair-PG-Rank policy on LETOR/SVMlight files,
-evaluate it, rank with it."""
+evaluate it, rank with it, or draw the trade-off between utility and fairness."""
 _EXAMPLES = """\
 examples:
   fairpg-lite fit train.txt --valid valid.txt --group-feature 5 --lam 1 --out model/
   fairpg-lite evaluate model/ test.txt --k 10
   fairpg-lite rank model/ test.txt --samples 3 --seed 1 | head
+  fairpg-lite sweep train.txt --test test.txt --group-feature 5 --lam 0 1 10 100 --out sweep/
   fairpg-lite COMMAND --help
 
 exit codes: 0 done, 1 failed, 2 wrong call, 130 interrupted"""
@@ -32,7 +33,7 @@ def make_parser() -> argparse.ArgumentParser:
     parser = Parser(prog="fairpg-lite", description=_DESCRIPTION, epilog=_EXAMPLES)
     parser.add_argument("--version", action="version", version=f"fairpg-lite {__version__}")
     subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for command in (fit, evaluate, rank):
+    for command in (fit, evaluate, rank, sweep):
         command.add_parser(subparsers)
     return parser
 

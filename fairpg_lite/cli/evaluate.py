@@ -30,7 +30,7 @@ measures: NDCG and NDCG@k, ERR (at k as well), average rank of what is relevant,
   position). The column "queries" counts those where a measure has an answer: NDCG and average
   rank have none where nothing is relevant, D_group none where a group or its merit is absent."""
 
-_NAMES = {
+NAMES = {
     "ndcg": "NDCG",
     "ndcg_at_k": "NDCG@k",
     "err": "ERR",
@@ -113,7 +113,7 @@ def _table(
     for measure in MEASURES:
         if measure == "ndcg_at_k" and args.k is None:
             continue
-        name = _NAMES[measure].replace("@k", f"@{args.k}")
+        name = NAMES[measure].replace("@k", f"@{args.k}")
         if measure == "err" and args.k is not None:
             name += f"@{args.k}"
         values = [getattr(result, measure) for result in results.values()]
