@@ -1,6 +1,5 @@
 """The reproductions: what a method's result says, tables against numpy and scipy, figures."""
 
-import csv
 import json
 import math
 import pickle
@@ -79,17 +78,11 @@ def test_one_seed_has_no_interval_and_failures_do_not_count():
     assert math.isnan(row["ndcg_high"])
 
 
-def test_summary_files_hold_the_numbers_and_say_where_they_come_from(tmp_path):
+def test_the_summary_holds_the_numbers_and_says_where_they_come_from(tmp_path):
     cells = random_cells()
-    csv_file, md_file = write_summary(cells, tmp_path, command="the call", data="Some data.")
-    for text in (csv_file.read_text(), md_file.read_text()):
-        for word in ("Some data.", "the call", "0 to 5", "python 3.11", "abc"):
-            assert word in text
-    lines = [line for line in csv_file.read_text().splitlines() if not line.startswith("#")]
-    for read, row in zip(csv.DictReader(lines), summarise(cells), strict=True):
-        assert read["method"] == row["method"]
-        assert float(read["ndcg_low"]) == row["ndcg_low"]
-    text = md_file.read_text()
+    text = write_summary(cells, tmp_path, command="the call", data="Some data.").read_text()
+    for word in ("Some data.", "the call", "0 to 5", "python 3.11", "abc"):
+        assert word in text
     row = summarise(cells)[0]
     half = row["ndcg_high"] - row["ndcg_mean"]
     assert f"{row['ndcg_mean']:.4f} ± {half:.4f}" in text

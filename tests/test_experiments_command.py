@@ -1,6 +1,5 @@
 """`python -m experiments`: from an empty directory to table and figure, and on again."""
 
-import json
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,7 +12,7 @@ from experiments.summary import summarise
 from fairpg_lite import load_cells
 from fairpg_lite.sweep import grid
 
-FILES = ("summary.csv", "summary.md", "figure.png", "figure.svg")
+FILES = ("table.csv", "summary.md", "figure.png", "figure.svg")
 
 
 @pytest.fixture(scope="module")
@@ -25,25 +24,29 @@ def quick(tmp_path_factory):
 
 
 def test_every_output_is_there_and_names_its_data_and_that_it_is_quick(quick):
-    for name in ("summary.csv", "summary.md", "figure.svg"):
+    for name in ("table.json", "summary.md", "figure.svg"):
         text = " ".join((quick / name).read_text().split())
         assert "Synthetic data after the paper's Section 4.2" in text.replace("&#39;", "'")
         assert "QUICK VERSION" in text
         assert "python -m experiments synthetic --quick" in text
     assert (quick / "figure.png").read_bytes().startswith(b"\x89PNG")
-    assert len(list((quick / "cells").rglob("*.json"))) == len(synthetic.plan(quick=True))
+    assert len((quick / "table.csv").read_text().splitlines()) == 1 + len(
+        synthetic.plan(quick=True)
+    )
+    assert sorted(p.name for p in quick.iterdir()) == sorted([*FILES, "table.json"])
 
 
 def test_the_summary_is_that_of_the_cells(quick):
-    cells = load_cells(quick / "cells")
+    cells = load_cells(quick)
     row = next(r for r in summarise(cells) if r["method"] == "fair_pg_rank-sample-clip5")
     values = [
         c["result"]["ndcg"] for c in cells if (c["method"], c["lam"]) == (row["method"], row["lam"])
     ]
     assert len(values) == 2
     assert row["ndcg_mean"] == pytest.approx(np.mean(values), rel=1e-14)
-    lines = (quick / "summary.csv").read_text().splitlines()
-    assert any(line.startswith(row["method"]) and repr(row["ndcg_mean"]) in line for line in lines)
+    assert f"{row['ndcg_mean']:.4f} ± {row['ndcg_high'] - row['ndcg_mean']:.4f}" in (
+        quick / "summary.md"
+    ).read_text("utf-8")
 
 
 def test_a_second_run_computes_nothing_and_a_lost_cell_is_made_again(quick, monkeypatch, capsys):
@@ -58,14 +61,20 @@ def test_a_second_run_computes_nothing_and_a_lost_cell_is_made_again(quick, monk
     monkeypatch.setattr(synthetic.FairPGRank, "__call__", spy)
     monkeypatch.setattr(synthetic.PostProcessing, "__call__", None)
     call = ["synthetic", "--quick", "--out", str(quick)]
-    lost = quick / "cells" / "fair_pg_rank-sample-clip5" / "lam=5_seed=1.json"
-    stored = json.loads(lost.read_text())
-    lost.unlink()
+    rows = before["table.csv"].decode().splitlines(keepends=True)
+    lost = [row for row in rows if not row.startswith("fair_pg_rank-sample-clip5,5.0,1,")]
+    assert len(lost) == len(rows) - 1
+    (quick / "table.csv").write_text("".join(lost))
     assert main(call) == 0
     assert ran == [("fair_pg_rank-sample-clip5", 5.0, 1)]
-    assert json.loads(lost.read_text())["result"] == stored["result"]
-    for name in ("summary.csv", "figure.png", "figure.svg"):
+    for name in ("figure.png", "figure.svg"):
         assert (quick / name).read_bytes() == before[name], name
+
+    def without_seconds(text):
+        return [line.rsplit(",", 2)[0] for line in text.decode().splitlines()]
+
+    after = (quick / "table.csv").read_bytes()
+    assert without_seconds(after) == without_seconds(before["table.csv"])
 
     def without_time(text):
         return [line for line in text.splitlines() if not line.startswith("- **time**")]

@@ -53,7 +53,7 @@ def on_files(files, tmp_path_factory):
     """Every method on the miniature, and the directory of the run."""
     out = tmp_path_factory.mktemp("runs")
     plan = yahoo.plan(data=files, quick=True, check_counts=False, checkpoints=out / "checkpoints")
-    return run(plan, out / "cells"), out
+    return run(plan, out), out
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +63,7 @@ def mslr_out(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def on_mslr(mslr_out):
-    return run(mslr.plan(quick=True), mslr_out / "cells")
+    return run(mslr.plan(quick=True), mslr_out)
 
 
 def check_results(cells):
@@ -257,10 +257,10 @@ def test_the_command_writes_table_and_figure_from_the_cells(on_mslr, mslr_out, c
     half_trained.parent.mkdir()
     half_trained.touch()
     assert main(["mslr", "--quick", "--quiet", "--out", str(mslr_out)]) == 0
-    assert half_trained.exists()  # only --force starts anew
+    assert not half_trained.exists()  # all is finished: it belongs to nothing
     written = {line.rsplit("/", 1)[-1] for line in capsys.readouterr().out.splitlines()}
-    assert {"table.md", "summary.md", "figure.svg"} < written
-    table = (mslr_out / "table.md").read_text("utf-8")
+    assert {"table_1.md", "summary.md", "figure.svg"} < written
+    table = (mslr_out / "table_1.md").read_text("utf-8")
     for row in mslr.table(on_mslr):
         assert f"{row['method']}" in table
         assert f"{row['ndcg_at_10']:.4f}" in table

@@ -1,5 +1,6 @@
 """Every quiz question has one right answer and a word on each option, and its numbers are true."""
 
+import csv
 import json
 import math
 import re
@@ -46,10 +47,10 @@ def short(number, digits):
 
 
 def stored(data, method, lam, name):
-    """One value per seed from the stored cells, read as plain JSON."""
-    paths = sorted((ROOT / "results" / data / "cells" / method).glob("*.json"))
-    cells = [json.loads(path.read_text(encoding="utf-8")) for path in paths]
-    return [cell["result"][name] for cell in cells if cell["lam"] == lam]
+    """One value per seed from the stored table, read as plain CSV."""
+    with open(ROOT / "results" / data / "table.csv", encoding="utf-8", newline="") as table:
+        rows = [row for row in csv.DictReader(table) if row["method"] == method]
+    return [json.loads(row[name]) for row in rows if float(row["lam"]) == lam]
 
 
 def stored_mean(*of):

@@ -28,22 +28,21 @@ of about 1e-16 that training carries along; tables print four decimals."""
 
 @cache
 def stored(name):
-    return load_cells(RESULTS / name / "cells", failed=True)
+    return load_cells(RESULTS / name, failed=True)
 
 
 @cache
 def about(name):
-    """The comment lines of summary.csv."""
-    lines = (RESULTS / name / "summary.csv").read_text("utf-8").splitlines()
-    return dict(re.findall(r"^# (\w+): (.*)$", "\n".join(lines), re.M))
+    """The sidecar of the table."""
+    return json.loads((RESULTS / name / "table.json").read_text("utf-8"))
 
 
 @cache
 def planned(name):
-    """The module and its cells, from the command that the summary names."""
+    """The module and its cells, from the command that the sidecar names."""
     words = shlex.split(about(name)["command"])
-    assert words[:2] == ["fairpg-lite", "reproduce"]
-    module = reproduction(words[2])
+    assert words[:3] == ["python", "-m", "experiments"]
+    module = reproduction(words[3])
     options = {}
     if "--seeds" in words:
         options["seeds"] = int(words[words.index("--seeds") + 1])
@@ -59,6 +58,11 @@ def key(method, lam, seed):
     return method, lam, seed
 
 
+def test_results_are_few_files():
+    """A table, what made it, a summary, a figure: no file for each run."""
+    assert sum(path.is_file() for path in RESULTS.rglob("*")) <= 25
+
+
 def test_there_are_results_of_every_open_experiment():
     assert {"synthetic", "german", "mslr"} <= set(NAMES)
 
@@ -69,8 +73,8 @@ def test_plan_and_stored_cells_are_the_same_cells(name):
     plan = {key(c.experiment.name, c.lam, c.seed): c.config for c in cells}
     found = {key(c["method"], c["lam"], c["seed"]): c["config"] for c in stored(name)}
     assert found == plan
-    paths = {p.relative_to(RESULTS / name / "cells") for p in (RESULTS / name).rglob("lam=*.json")}
-    assert paths == {c.path("") for c in cells}
+    assert about(name)["runs"] == len(plan)
+    assert about(name)["methods"] == {c.experiment.name: c.config for c in cells}
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -89,14 +93,13 @@ def test_summaries_are_those_of_the_cells(name, tmp_path):
     records = [by_key[key(c.experiment.name, c.lam, c.seed)] for c in cells]
     data = module.DATA if isinstance(module.DATA, str) else module.DATA(records)
     columns = getattr(module, "COLUMNS", None)
-    written = write_summary(
-        records, tmp_path, command=about(name)["command"], data=data, columns=columns
-    )
-    for path in written:
-        assert path.read_text("utf-8") == (RESULTS / name / path.name).read_text("utf-8")
+    assert about(name)["data"] == data
+    command = about(name)["command"]
+    path = write_summary(records, tmp_path, command=command, data=data, columns=columns)
+    assert path.read_text("utf-8") == (RESULTS / name / "summary.md").read_text("utf-8")
     if hasattr(module, "table"):
         text = module.table_text(module.table(records))
-        assert (RESULTS / name / "table.md").read_text("utf-8").startswith(text)
+        assert (RESULTS / name / "table_1.md").read_text("utf-8").startswith(text)
 
 
 def test_a_changed_number_changes_the_summary():

@@ -15,14 +15,16 @@ from types import ModuleType
 from typing import Any
 
 from experiments import REPRODUCTIONS, reproduction
+from fairpg_lite._files import write_whole
 from fairpg_lite.cli import run_command
 from fairpg_lite.cli._common import DONE, FAILED, CliError, UsageError, bars, prepare_out, say
 from fairpg_lite.cli._options import Parser, add_verbosity, number
 
 _DESCRIPTION = """\
 Run every method of one of the paper's experiments at the paper's settings. Each run (a method, a
-lambda, a seed) is a file of its own below OUT/cells, so a stopped reproduction goes on where it
-was; then come summary.csv, summary.md, figure.png and figure.svg. All of them name the data.
+lambda, a seed) is a file of its own below OUT, so a stopped reproduction goes on where it was. When
+all are there they become one table, table.csv (what made it: table.json), and then come summary.md,
+figure.png and figure.svg. All of them name the data.
 
   synthetic  Figure 1: group fairness on simulated queries
   german     Figure 3: group fairness on German Credit
@@ -71,6 +73,13 @@ def make_parser() -> argparse.ArgumentParser:
         help="yahoo, mslr: passes over the training queries (default: as published)",
     )
     parser.add_argument("--scheduler", metavar="ADDR", help="a Dask cluster, tcp://host:8786")
+    parser.add_argument(
+        "--patience",
+        metavar="S",
+        type=number(float, 0),
+        default=300.0,
+        help="seconds to wait for a worker of the cluster (default: 300)",
+    )
     parser.add_argument("--force", action="store_true", help="compute everything anew")
     add_verbosity(parser)
     parser.set_defaults(run=run)
@@ -93,7 +102,7 @@ def run(args: argparse.Namespace) -> int:
         shutil.rmtree(out / "checkpoints", ignore_errors=True)
     module = reproduction(args.experiment)
     cells = module.plan(seeds=args.seeds, quick=args.quick, **_options(args, module, out))
-    say(args, f"{args.experiment}: {len(cells)} cells, in {out / 'cells'}")
+    say(args, f"{args.experiment}: {len(cells)} cells, in {out}")
     records = _run_cells(args, cells, out)
     return _report(args, module, records, out)
 
@@ -135,9 +144,10 @@ def _run_cells(args: argparse.Namespace, cells: list[Any], out: Path) -> list[di
         warnings.filterwarnings("ignore", message="sweep: .* cells failed")
         return run_cells(
             cells,
-            out / "cells",
+            out,
             n_jobs=args.jobs,
             scheduler=args.scheduler,
+            patience=args.patience,
             force=args.force,
             progress=bars(args),
             description=args.experiment,
@@ -147,13 +157,8 @@ def _run_cells(args: argparse.Namespace, cells: list[Any], out: Path) -> list[di
 def _report(
     args: argparse.Namespace, module: ModuleType, records: list[dict[str, Any]], out: Path
 ) -> int:
-    from experiments.summary import (
-        finished,
-        provenance_line,
-        write_figure,
-        write_summary,
-        write_text,
-    )
+    from experiments.summary import finished, provenance_line, write_figure, write_summary
+    from fairpg_lite.sweep import collect
 
     failed = [record for record in records if record["status"] != "done"]
     done = finished(records)
@@ -162,15 +167,17 @@ def _report(
     data = module.DATA if isinstance(module.DATA, str) else module.DATA(done)
     if args.quick:
         data = f"{QUICK} {data}"
-    columns = getattr(module, "COLUMNS", None)
-    command = _command(args)
-    written = write_summary(records, out, command=command, data=data, columns=columns)
+    about = {"command": _command(args), "data": data}
+    written = [collect(out, **about)]
+    written.append(write_summary(records, out, **about, columns=getattr(module, "COLUMNS", None)))
     if hasattr(module, "table"):
         text = f"{QUICK}\n\n" if args.quick else ""
-        text += f"{module.table_text(module.table(done))}\nMade by: {command}\n"
-        written.append(write_text(out / "table.md", text))
+        text += f"{module.table_text(module.table(done))}\nMade by: {about['command']}\n"
+        written.append(write_whole(out / "table_1.md", text))
     if not failed:
-        caption = f"Data: {data} Made by: {provenance_line(done, command)}"
+        # What a killed run left of its trainings belongs to no cell now.
+        shutil.rmtree(out / "checkpoints", ignore_errors=True)
+        caption = f"Data: {data} Made by: {provenance_line(done, about['command'])}"
         written += write_figure(module.figure(done), out, caption=caption)
     say(args, f"data: {data}", more=True)
     for path in written:

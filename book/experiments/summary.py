@@ -1,24 +1,24 @@
 """From stored cells to a table: mean, spread and interval over seeds (chapters 9 to 13)."""
 
-import csv
 import io
 import math
-import os
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from experiments.names import problem_key, problem_rank, rank, reading, variant
 from fairpg_lite._extras import require
+from fairpg_lite._files import write_whole
 from fairpg_lite.figures import palette_png, style
+from fairpg_lite.sweep import as_table
 
 Cells = Iterable[Mapping[str, Any]]
 Row = dict[str, Any]
 
-#: What summary.md shows of the group-fairness experiments; summary.csv has everything.
+#: What summary.md shows of the group-fairness experiments; table.csv has every run.
 MAIN_COLUMNS = {
     "ndcg": "NDCG",
     "d_group": "D_group",
@@ -27,6 +27,30 @@ MAIN_COLUMNS = {
     "sorted_ndcg": "NDCG, sorted",
     "sorted_d_group": "D_group, sorted",
 }
+
+
+class OverSeeds(NamedTuple):
+    """Values over seeds: mean, standard deviation, and half the mean's 95 % interval."""
+
+    mean: float
+    sd: float
+    half: float
+
+
+def over_seeds(values: Sequence[float]) -> OverSeeds:
+    """The one interval over seeds, Student's; one seed has no spread: nan.
+
+    >>> found = over_seeds([0.0, 1.0, 2.0])
+    >>> found.mean, found.sd, round(found.half, 3)
+    (1.0, 1.0, 2.484)
+    """
+    array = np.asarray(values, float)
+    n, mean = len(array), float(array.mean())
+    if n < 2:
+        return OverSeeds(mean, math.nan, math.nan)
+    deviation = float(array.std(ddof=1))
+    quantile = float(require("scipy.stats", "experiments").t.ppf(0.975, n - 1))
+    return OverSeeds(mean, deviation, quantile * deviation / math.sqrt(n))
 
 
 def finished(cells: Cells) -> list[dict[str, Any]]:
@@ -38,49 +62,25 @@ def summarise(cells: Cells) -> list[Row]:
     """One row per method and lambda: ``method``, ``lam``, ``n`` seeds, and for every number ``x``
     in the results ``x_mean``, ``x_sd``, and ``x_low`` and ``x_high``, a 95 % interval for the mean.
 
-    The interval is Student's, over seeds. One seed has no spread: nan.
-
     >>> cell = {"method": "m", "lam": 0.0, "status": "done"}
     >>> cells = [cell | {"seed": s, "result": {"x": float(s)}} for s in range(3)]
     >>> row = summarise(cells)[0]
     >>> row["n"], row["x_mean"], row["x_sd"], round(row["x_high"], 3)
     (3, 1.0, 1.0, 3.484)
     """
-    groups: dict[tuple[str, float], list[Mapping[str, Any]]] = {}
-    for cell in sorted(finished(cells), key=lambda c: (c["method"], c["lam"], c["seed"])):
-        groups.setdefault((cell["method"], cell["lam"]), []).append(cell["result"])
+    table = as_table(finished(cells)).sort_values("seed")
     rows = []
-    for (method, lam), results in groups.items():
-        row: Row = {"method": method, "lam": lam, "n": len(results)}
-        for name in _numbers(results):
-            row |= _spread(name, [result[name] for result in results])
+    for (method, lam), group in table.groupby(["method", "lam"]):
+        row: Row = {"method": method, "lam": lam, "n": len(group)}
+        # What is a number in every run of this method; `infer_objects` for what others lack.
+        numbers = group.infer_objects().drop(columns=["method", "lam", "seed"])
+        numbers = numbers.select_dtypes("number").dropna(axis="columns")
+        for name in sorted(numbers):
+            mean, sd, half = over_seeds(numbers[name])
+            row |= {f"{name}_mean": mean, f"{name}_sd": sd}
+            row |= {f"{name}_low": mean - half, f"{name}_high": mean + half}
         rows.append(row)
     return rows
-
-
-def _numbers(results: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Names of the entries that are a number in every result; sorted, as a stored cell has them."""
-    return [
-        name
-        for name in sorted(results[0])
-        if all(type(result.get(name)) in (int, float) for result in results)
-    ]
-
-
-def _spread(name: str, values: Sequence[float]) -> dict[str, float]:
-    mean, n = float(np.mean(values)), len(values)
-    deviation = float(np.std(values, ddof=1)) if n > 1 else math.nan
-    half = _student(n) * deviation / math.sqrt(n) if n > 1 else math.nan
-    return {
-        f"{name}_mean": mean,
-        f"{name}_sd": deviation,
-        f"{name}_low": mean - half,
-        f"{name}_high": mean + half,
-    }
-
-
-def _student(n: int) -> float:
-    return float(require("scipy.stats", "experiments").t.ppf(0.975, n - 1))
 
 
 def write_summary(
@@ -90,20 +90,18 @@ def write_summary(
     command: str,
     data: str,
     columns: Mapping[str, str] | None = None,
-) -> list[Path]:
-    """Write ``summary.csv`` (all numbers) and ``summary.md`` (for people) to ``out``.
+) -> Path:
+    """Write ``summary.md`` to ``out``: means over seeds, for people.
 
-    Both begin with the data, the command, seeds, versions and commit. ``columns`` names the
-    numbers that the Markdown table shows and their headings, `MAIN_COLUMNS` by default; those
-    that no cell has are left out.
+    It begins with the data, the command, seeds, versions and commit. ``columns`` names the numbers
+    that it shows and their headings, `MAIN_COLUMNS` by default; those that no cell has are left
+    out.
     """
     records = [dict(cell) for cell in cells]
-    rows, head = summarise(records), about(records, command, data)
     seconds = sum(cell["seconds"] for cell in records)
-    paths = [Path(out) / "summary.csv", Path(out) / "summary.md"]
-    _write(paths[0], _as_csv(rows, head))
-    _write(paths[1], _as_markdown(rows, head, seconds, columns or MAIN_COLUMNS))
-    return paths
+    head = about(records, command, data)
+    text = _as_markdown(summarise(records), head, seconds, columns or MAIN_COLUMNS)
+    return write_whole(Path(out) / "summary.md", text)
 
 
 def about(cells: list[dict[str, Any]], command: str, data: str) -> dict[str, str]:
@@ -134,26 +132,12 @@ def provenance_line(cells: Cells, command: str) -> str:
     Chapters 9 to 13 write it into their figures, so that a copied picture still says it.
 
     >>> cell = {"seed": 0, "status": "done", "commit": "8e38bcc", "versions": {"fairpg_lite": "1"}}
-    >>> provenance_line([cell, cell | {"seed": 1}], "fairpg-lite reproduce synthetic")
-    'fairpg-lite reproduce synthetic; seeds 0 to 1; fairpg_lite 1; commit 8e38bcc'
+    >>> provenance_line([cell, cell | {"seed": 1}], "python -m experiments synthetic")
+    'python -m experiments synthetic; seeds 0 to 1; fairpg_lite 1; commit 8e38bcc'
     """
     head = about([dict(cell) for cell in cells], command, "")
     version = head["versions"] if ";" in head["versions"] else head["versions"].split(", ")[0]
     return f"{command}; seeds {head['seeds']}; {version}; commit {head['commit']}"
-
-
-def _as_csv(rows: list[Row], about: Mapping[str, str]) -> str:
-    """Comma-separated, after comment lines that begin with #."""
-    text = io.StringIO()
-    for name, value in about.items():
-        text.write(f"# {name}: {value}\n")
-    names = list(dict.fromkeys(name for row in rows for name in row))
-    writer = csv.DictWriter(text, names, lineterminator="\n")
-    writer.writeheader()
-    for row in rows:
-        # repr keeps every digit; what is not defined stays empty.
-        writer.writerow({name: "" if value != value else value for name, value in row.items()})
-    return text.getvalue()
 
 
 def _as_markdown(
@@ -209,21 +193,6 @@ def write_figure(figure: Any, out: str | Path, caption: str = "") -> list[Path]:
         png, svg = io.BytesIO(), io.StringIO()
         figure.savefig(png, format="png", dpi=150)
         figure.savefig(svg, format="svg", metadata=about)
-    _write(paths[0], palette_png(png.getvalue()))
-    _write(paths[1], svg.getvalue())
+    write_whole(paths[0], palette_png(png.getvalue()))
+    write_whole(paths[1], svg.getvalue())
     return paths
-
-
-def write_text(path: Path, text: str) -> Path:
-    """Write a text file whole or not at all; returns its path."""
-    _write(path, text)
-    return path
-
-
-def _write(path: Path, content: str | bytes) -> None:
-    """Whole or not at all."""
-    temporary = path.with_name(f".{path.name}.part")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    data = content.encode("utf-8") if isinstance(content, str) else content
-    temporary.write_bytes(data)
-    os.replace(temporary, path)

@@ -39,7 +39,7 @@ _OUTCOMES = {"yes": "✓", "no": "✗", "open": "undecided", "missing": "no data
 
 def load_results(root: str | Path) -> dict[str, Cells]:
     """The stored cells below ``root`` by directory; those that are not there are left out."""
-    found = {name: Path(root) / name / "cells" for name in DIRECTORIES}
+    found = {name: Path(root) / name for name in DIRECTORIES}
     return {name: load_cells(path) for name, path in found.items() if path.is_dir()}
 
 
