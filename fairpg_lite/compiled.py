@@ -14,14 +14,16 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils import vector_to_parameters
 
-from fairpg_lite import exposure, metrics
+from fairpg_lite import exact, exposure, metrics
 from fairpg_lite.config import TrainConfig
 from fairpg_lite.data import RankingDataset
-from fairpg_lite.discount import discount_nodes
 from fairpg_lite.disparity import merit_of
+from fairpg_lite.nodes import discount_nodes
 from fairpg_lite.objective import NdcgWeights
 from fairpg_lite.scorers import LinearScorer, MLPScorer
 
+#: Below so many visits of a query "auto" leaves a run to autograd: compiling takes longer.
+WORTHWHILE = 20_000
 _BASELINES = {None: 0, "mean": 1, "loo": 2}
 _DISPARITIES = {None: 0, "individual": 1, "group": 2, "gap": 3}
 _FORMATS = (torch.float32, torch.float64)
@@ -57,6 +59,21 @@ def why_not(scorer: nn.Module, dataset: RankingDataset, config: TrainConfig) -> 
     except ImportError as error:
         return f'Numba cannot be imported ({error}; pip install "fairpg-lite[fast]" brings it)'
     return None
+
+
+def serves(scorer: nn.Module, dataset: RankingDataset, config: TrainConfig) -> bool:
+    """Whether to take the compiled way, as ``config.compiled`` says; where it must not, an error.
+
+    "auto" takes it, where it can serve, for runs of `WORTHWHILE` visits of a query and more.
+    """
+    if config.compiled == "auto":
+        long = len(dataset) * config.epochs >= WORTHWHILE
+        return long and why_not(scorer, dataset, config) is None
+    if config.compiled and (reason := why_not(scorer, dataset, config)) is not None:
+        raise ValueError(
+            f"fit: compiled=True, but {reason}; choose compiled='auto' or False for autograd."
+        )
+    return bool(config.compiled)
 
 
 class Seen(NamedTuple):
@@ -201,7 +218,7 @@ def _problem(dataset: RankingDataset, config: TrainConfig, dtype: torch.dtype) -
 def _times(lengths: np.ndarray, config: TrainConfig, dtype: torch.dtype) -> tuple[Any, ...]:
     """The fields of `Times` for all lengths that occur."""
     longest = int(lengths.max())
-    tolerance = exposure._reachable(config.tolerance, dtype)
+    tolerance = exact._reachable(config.tolerance, dtype)
     step, widest = np.ones(longest + 1), np.ones(longest + 1)
     count = np.zeros(longest + 2, np.int64)
     z, a, first = [np.empty(0)], [np.empty(0)], 0.0
@@ -210,7 +227,7 @@ def _times(lengths: np.ndarray, config: TrainConfig, dtype: torch.dtype) -> tupl
         nodes, coefficients = discount_nodes(n, bias, tolerance, torch.float64)
         # A light document makes a long grid: its last weight is the step, its first tells where
         # it begins.
-        weight = exposure._times(torch.full((n,), -60.0).double(), nodes, tolerance)[1]
+        weight = exact._times(torch.full((n,), -60.0).double(), nodes, tolerance)[1]
         step[n], first = float(weight[-1]), -math.log(float(weight[0] / weight[-1]) - 1.0)
         widest[n] = 3.0 - math.log(tolerance) + 2.0 * math.log(n)
         count[n + 1] = len(nodes)

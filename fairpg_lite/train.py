@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from fairpg_lite import _check, _processes
+from fairpg_lite import _check, _processes, compiled
 from fairpg_lite._progress import progress_bar
 from fairpg_lite.batch import Batch
 from fairpg_lite.checkpoint import belongs_to, load_checkpoint, save_checkpoint
@@ -126,7 +126,10 @@ class _Run:
             data = self.dataset
             weights = NdcgWeights(data.relevance, data.offsets, config, self.dtype)
             self.weights = weights if config.utility == "ndcg" else None
-        self.history = History(config=config.to_dict())
+        self.compiled: compiled.Epoch | None = None
+        if compiled.serves(scorer, self.dataset, config):
+            self.compiled = compiled.Epoch(scorer, self.dataset, config, self.optimizer)
+        self.history = History(config=config.to_dict(), compiled=self.compiled is not None)
         self.best: tuple[float, int, dict[str, Tensor]] | None = None
         self.path: Path | None = None
 
@@ -176,6 +179,12 @@ class _Run:
         batches = self.dataset.batches(
             self.config.batch_size, True, self.order, dtype=self.dtype, reuse=True
         )
+        if self.compiled is not None:
+            lr = self.optimizer.param_groups[0]["lr"]
+            seen = self.compiled.run(batches._order(), self.draws, gamma, lr)
+            if seen.bad:
+                raise FloatingPointError(self.blame(seen.bad))
+            return [*seen.terms.mean(0).tolist(), float(seen.norms.mean())]
         with _check.trusted():
             rows = [self.update(batch, share, gamma) for batch, share in _processes.shares(batches)]
         terms = torch.cat([terms for terms, _ in rows], -1).double()
@@ -200,14 +209,17 @@ class _Run:
         if not math.isfinite(float(norm + objective.detach().sum())):
             bad = ~torch.isfinite(objective) | ~torch.isfinite(scores).all(-1)
             rows = batch.queries[bad] if bool(bad.any()) else batch.queries
-            raise FloatingPointError(
-                f"fit: the objective or its gradient is not finite in epoch "
-                f"{len(self.history) + 1}, at query {rows.tolist()[:5]} of the dataset; try a "
-                "smaller learning rate or scale the features."
-            )
+            raise FloatingPointError(self.blame(rows.tolist()))
         self.optimizer.step()
         seen = torch.stack(terms).detach()
         return (seen if share > 0 else seen[:, :0]), norm
+
+    def blame(self, queries: list[int]) -> str:
+        return (
+            f"fit: the objective or its gradient is not finite in epoch {len(self.history) + 1}, "
+            f"at query {queries[:5]} of the dataset; try a smaller learning rate or scale the "
+            "features."
+        )
 
     def validate(self, valid: RankingDataset) -> None:
         utility, disparity = objective_on(self.scorer, valid, self.config)
@@ -242,7 +254,8 @@ class _Run:
             self.order.set_state(state["order"])
             self.draws.set_state(state["draws"])
             self.best = state["best"]
-            self.history = History(**{**state["history"], "config": self.history.config})
+            kept = {"config": self.history.config, "compiled": self.history.compiled}
+            self.history = History(**{**state["history"], **kept})
         except (KeyError, TypeError, ValueError, AttributeError, RuntimeError) as error:
             raise ValueError(
                 f"fit: {self.path} is a damaged checkpoint ({type(error).__name__}: {error}); "

@@ -1,12 +1,15 @@
 """The compiled epochs say what autograd says, on the same draws (chapters 7 and 15)."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairpg_lite import LinearScorer, MLPScorer, RankingDataset, TrainConfig, compiled
+from fairpg_lite import LinearScorer, MLPScorer, RankingDataset, TrainConfig, compiled, fit
 from fairpg_lite.batch import Batch
 from fairpg_lite.objective import NdcgWeights, batch_terms
 
@@ -318,3 +321,76 @@ def test_what_it_does_not_serve(changes, reason):
     scorer = changes.pop("scorer", LinearScorer(4))
     data = data.replace(features=changes.pop("features", data.features))
     assert reason in compiled.why_not(scorer, data, TrainConfig(**changes))
+
+
+def trained(way, size=1, epochs=3, **rest):
+    data = ragged(9, [5, 3, 8, 2, 6, 4, 4], features=4)
+    config = TrainConfig(
+        lam=1.0, disparity="individual", batch_size=size, epochs=epochs, lr=0.02, lr_decay=0.5,
+        entropy=0.2, entropy_decay=0.5, compiled=way, seed=4,
+    )  # fmt: skip
+    g = torch.Generator().manual_seed(0)
+    scorer = MLPScorer(4, 6, generator=g, dtype=torch.float64)
+    history = fit(scorer, data, config, progress=False, **rest)
+    return scorer.hidden.weight.detach().numpy(), history
+
+
+@pytest.mark.parametrize("size", [1, 3])
+def test_fit_takes_the_way_it_is_told_to_the_same_end(size, monkeypatch):
+    plain, history = trained(False, size)
+    quick, history2 = trained(True, size)
+    assert (history.compiled, history2.compiled) == (False, True)
+    np.testing.assert_allclose(quick, plain, rtol=1e-7, atol=1e-9)
+    for name in ("utility", "disparity", "entropy", "gradient_norm"):
+        np.testing.assert_allclose(getattr(history2, name), getattr(history, name), rtol=1e-7)
+    assert not trained("auto", size)[1].compiled  # too short a run
+    monkeypatch.setattr(compiled, "WORTHWHILE", 21)
+    assert trained("auto", size)[1].compiled
+    assert not trained("auto", size, epochs=2)[1].compiled
+
+
+def test_a_checkpoint_is_continued_bit_by_bit(tmp_path):
+    whole, _ = trained(True, epochs=4)
+    trained(True, epochs=2, checkpoint=tmp_path / "c.pt")
+    parts, history = trained(True, epochs=4, checkpoint=tmp_path / "c.pt")
+    np.testing.assert_array_equal(parts, whole)
+    assert history.compiled
+    assert len(history) == 4
+    trained(False, epochs=2, checkpoint=tmp_path / "d.pt")  # begun the one way, ended the other
+    parts, _ = trained(True, epochs=4, checkpoint=tmp_path / "d.pt")
+    np.testing.assert_allclose(parts, whole, rtol=1e-7, atol=1e-9)
+
+
+def test_true_where_it_cannot_serve_says_why():
+    data = ragged(1, [3, 5], features=4)
+    with pytest.raises(ValueError, match=r"compiled=True, but utility is 'err'"):
+        fit(LinearScorer(4), data, TrainConfig(utility="err", compiled=True), progress=False)
+
+
+def test_an_epoch_that_fails_names_the_query():
+    data = ragged(1, [3, 5], features=4)
+    config = TrainConfig(lr=1.7e308, compiled=True)
+    scorer = LinearScorer(4, dtype=torch.float64)
+    with pytest.raises(FloatingPointError, match=r"not finite in epoch \d+, at query \["):
+        fit(scorer, data, config, progress=False)
+
+
+def test_without_numba_everything_goes_the_other_way():
+    code = """
+import sys
+sys.modules["numba"] = None
+import torch
+from fairpg_lite import LinearScorer, TrainConfig, compiled, fit, synthetic
+compiled.WORTHWHILE = 1
+data = synthetic(n_queries=4, seed=0)
+print(fit(LinearScorer(2), data, TrainConfig(epochs=2), progress=False).compiled)
+try:
+    fit(LinearScorer(2), data, TrainConfig(epochs=2, compiled=True), progress=False)
+except ValueError as error:
+    print(error)
+"""
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    first, error = out.stdout.splitlines()
+    assert first == "False"
+    assert "Numba cannot be imported" in error
+    assert "fairpg-lite[fast]" in error
