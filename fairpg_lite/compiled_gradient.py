@@ -11,11 +11,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
-# Sums may be taken in any order and a * b + c at once; what is not finite stays so.
-_FAST = {"reassoc", "contract", "nsz"}
+_FAST = {"reassoc", "contract", "nsz"}  # what is not finite stays so
 compiled = njit(cache=True, nogil=True, error_model="numpy", fastmath=_FAST)
 # Past this point exp(-y) is zero for any purpose (see `run_race`).
-_LATEST = math.log(-0.7 * math.log(np.finfo(np.float64).tiny))
+_LATEST = -0.7 * math.log(np.finfo(np.float64).tiny)
 # Scores spread wider than this go through logarithms: exp() of the lowest would vanish.
 _WIDE = 500.0
 # Up to here it is quicker to count for each document those before it than to sort.
@@ -96,10 +95,8 @@ def entropy(scores, gamma, slope):
 def individual(exposure, merit, slope):
     """D_ind; its derivative by exposure goes into ``slope``, which is zero so far."""
     n = len(exposure)
-    bar, ratio = np.empty(n), np.empty(n)
-    for i in range(n):
-        bar[i] = merit[i] if merit[i] > 0 else np.inf
-        ratio[i] = exposure[i] / bar[i]
+    bar = np.where(merit > 0, merit, np.inf)
+    ratio = exposure / bar
     value, pairs = 0.0, 0.0
     for i in range(n):
         if merit[i] > 0:
@@ -113,8 +110,7 @@ def individual(exposure, merit, slope):
                 slope[j] -= active
             slope[i] += ahead
     pairs = max(pairs, 1.0)
-    for i in range(n):
-        slope[i] /= pairs * bar[i]
+    slope /= pairs * bar
     return value / pairs
 
 
@@ -201,11 +197,13 @@ def race(log_w, first, step, looks, z, a, pull, exposure, slope):
     n = len(log_w)
     y, waiting, arrival = np.empty(n), np.empty(n), np.empty(n)
     inverse, density, lead = np.empty(n, z.dtype), np.empty(n), np.empty(n)
+    near, w = log_w.min() > -_WIDE, np.exp(log_w)
     for q in range(looks):
         x = first + step * q
         decay = math.exp(-x)
+        t = math.exp(x - decay) if near else 0.0
         for j in range(n):
-            y[j] = math.exp(min(log_w[j] + x - decay, _LATEST))
+            y[j] = min(w[j] * t if near else math.exp(log_w[j] + x - decay), _LATEST)
             waiting[j] = math.exp(-y[j])
             arrival[j] = y[j] * waiting[j]
             density[j] = lead[j] = 0.0
@@ -238,24 +236,29 @@ def exact(scores, log_w, lowest, longest, problem, times, q, slope):
 
     Everything is done as for the batch's longest query and lightest document.
     """
-    step = times.step[longest]
-    z = times.z[times.at[longest] : times.at[longest + 1]]
-    a = times.a[times.at[longest] : times.at[longest + 1]]
+    step, here = times.step[longest], slice(times.at[longest], times.at[longest + 1])
+    z, a = times.z[here], times.a[here]
     looks = max(2, math.ceil((times.log_reach - lowest - times.first) / step) + 1)
     n = len(scores)
     exposure, again, by_log_w = np.zeros(n), np.zeros(n), np.zeros(n)
-    race(log_w, times.first, step, looks, z, a, exposure[:0], exposure, by_log_w)
+    # Without a disparity the slope by exposure is known beforehand, and one race will do.
+    pull = problem.weight[problem.offsets[q] : problem.offsets[q + 1]]
+    known = pull if problem.lam == 0 else pull[:0]
+    race(log_w, times.first, step, looks, z, a, known, exposure, by_log_w)
     utility, disparity, pull = gains(exposure, problem, q)
-    race(log_w, times.first, step, looks, z, a, pull, again, by_log_w)
-    # Back through `log_weights`: a gap that was narrowed moves nothing.
-    total, below = by_log_w.sum(), 0.0
-    order = np.argsort(-scores)
+    if problem.lam > 0:
+        race(log_w, times.first, step, looks, z, a, pull, again, by_log_w)
+    # Back through `log_weights`.
+    by_log_w -= np.exp(log_w) * by_log_w.sum()
+    if scores.max() - scores.min() <= times.widest[longest]:
+        slope += by_log_w
+        return utility, disparity
+    order, below = np.argsort(-scores), 0.0
     for k in range(n - 1, 0, -1):
-        i, above = order[k], order[k - 1]
-        below += by_log_w[i] - math.exp(log_w[i]) * total
-        if scores[above] - scores[i] <= times.widest[longest]:
-            slope[i] += below
-            slope[above] -= below
+        below += by_log_w[order[k]]
+        if scores[order[k - 1]] - scores[order[k]] <= times.widest[longest]:
+            slope[order[k]] += below
+            slope[order[k - 1]] -= below
     return utility, disparity
 
 
@@ -271,8 +274,7 @@ def sampled(scores, noise, problem, q, slope):
         ranks(keys, rank[s])
         for i in range(n):
             exposure[i] += problem.bias[rank[s, i]]
-    for i in range(n):
-        exposure[i] /= samples
+    exposure /= samples
     utility, disparity, pull = gains(exposure, problem, q)
     for s in range(samples):
         for i in range(n):
@@ -289,12 +291,10 @@ def gains(exposure, problem, q):
     """Utility, disparity, and the slope of U - lam * D by exposure ``(n,)``."""
     rows = slice(problem.offsets[q], problem.offsets[q + 1])
     weight, merit, groups = problem.weight[rows], problem.merit[rows], problem.groups[rows]
-    utility, disparity, slope = problem.constant[q], 0.0, np.zeros(len(exposure))
+    disparity, slope = 0.0, np.zeros(len(exposure))
     if problem.disparity == 1:
         disparity = individual(exposure, merit, slope)
     elif problem.disparity > 1:
         disparity = grouped(exposure, merit, groups, problem, slope)
-    for i in range(len(exposure)):
-        utility += weight[i] * exposure[i]
-        slope[i] = weight[i] - problem.lam * slope[i]
-    return utility, disparity, slope
+    utility = problem.constant[q] + (weight * exposure).sum()
+    return utility, disparity, weight - problem.lam * slope

@@ -5,6 +5,41 @@ Each is a slip somebody has made: the authors' code, the paper's appendix, or an
 
 MUTANTS = [
     (
+        "the indicator forgotten, compiled",
+        "compiled_gradient.py",
+        "active = pair if ratio[i] > ratio[j] else 0.0",
+        "active = pair",
+        "test_compiled.py::test_a_few_queries",
+    ),
+    (
+        "the baseline forgotten, compiled",
+        "compiled_gradient.py",
+        "reward -= reward.sum() / samples",
+        "reward -= 0.0",
+        "test_compiled.py::test_a_few_queries",
+    ),
+    (
+        "a document overtakes itself, compiled",
+        "compiled_gradient.py",
+        "others = everyone - inverse[j] * (arrival[j] * pull[j])",
+        "others = everyone",
+        "test_compiled.py::test_a_few_queries",
+    ),
+    (
+        "the sum over the batch, compiled",
+        "compiled_epoch.py",
+        "g /= -count",
+        "g /= -1.0",
+        "test_compiled.py::test_a_few_queries",
+    ),
+    (
+        "the other way's hinge counts one side only",
+        "disparity.py",
+        "slope -= ahead.sum(-2)",
+        "slope -= 0.0",
+        "test_compiled.py::test_a_few_queries",
+    ),
+    (
         "|G| factor in the programme's constraint",
         "baselines/constraints.py",
         "per_merit, mean = ratio.T, means[0]",
