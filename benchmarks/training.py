@@ -1,9 +1,20 @@
 """How much faster is ``fit`` than the paper's loop taken literally?
 
 python -m benchmarks.training
+
+On one thread, with nothing else to do and beside a busy loop on every core: the compiled epochs and
+autograd, one query per update and 64, sampled and exact, and a pass over the features at memory
+speed, the floor. Then what compiling takes, and loading what was compiled.
 """
 
-from collections.abc import Callable
+import json
+import multiprocessing
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import matplotlib.pyplot as plt
 import torch
@@ -22,11 +33,20 @@ from fairpg_lite.figures import use_style
 from fairpg_lite.train import _Run
 
 COMMAND = "python -m benchmarks.training"
-# Queries per round: a random handful for the literal loop, more for one query at a time, and as
-# many as are sorted by length together (50 batches of 64) for batches.
-LITERAL, SINGLE, BATCHED = 20, 256, 3200
-COARSE = "exact 64, 1e-4"
+# Queries per round: a random handful for the literal loop, more for autograd by single queries, and
+# as many as are sorted by length together (50 batches of 64) for the rest.
+LITERAL, SINGLE, MANY = 20, 128, 3200
 ROUNDS = 5
+WAYS = [f"{method} {size}" for size in (1, 64) for method in ("sample", "exact")]
+
+PROBE = """
+import json, time, torch
+from fairpg_lite import LinearScorer, RankingDataset, TrainConfig, fit
+data = RankingDataset(torch.rand(6, 3), torch.ones(6), [0, 2, 6])
+start = time.perf_counter()
+fit(LinearScorer(3), data, TrainConfig(epochs=1, compiled=True), progress=False)
+print(json.dumps(time.perf_counter() - start))
+"""
 
 
 def literal_epoch(
@@ -35,35 +55,11 @@ def literal_epoch(
     """The literal loop over the queries of ``data``."""
     optimizer = torch.optim.Adam(scorer.parameters(), lr=1e-5)
     generator = torch.Generator().manual_seed(0)
+    rest = {"lam": lam, "samples": samples, "disparity": disparity, "generator": generator}
 
     def run() -> None:
         for query in data:
-            literal.step(
-                scorer,
-                optimizer,
-                query,
-                lam=lam,
-                samples=samples,
-                disparity=disparity,
-                generator=generator,
-            )
-
-    return run
-
-
-def fit_epoch(scorer: nn.Module, data: RankingDataset, config: TrainConfig) -> Callable[[], None]:
-    """One epoch of ``fit``, without its setting up."""
-    return _Run(scorer, data, config, None).epoch
-
-
-def scoring_epoch(scorer: nn.Module, data: RankingDataset, size: int) -> Callable[[], None]:
-    """The floor: the scorer's forward and backward on the same batches, and nothing else."""
-
-    def run() -> None:
-        g = torch.Generator().manual_seed(0)
-        for batch in data.batches(size, shuffle=True, generator=g, reuse=True):
-            scorer.zero_grad(set_to_none=True)
-            scorer(batch.features).sum().backward()
+            literal.step(scorer, optimizer, query, **rest)  # type: ignore[arg-type]
 
     return run
 
@@ -77,6 +73,27 @@ def reading_epoch(data: RankingDataset) -> Callable[[], None]:
     return run
 
 
+@contextmanager
+def busy(loops: int) -> Iterator[None]:
+    """So many processes that do nothing but count."""
+    context = multiprocessing.get_context("spawn")
+    others = [context.Process(target=_count, daemon=True) for _ in range(loops)]
+    for other in others:
+        other.start()
+    try:
+        yield
+    finally:
+        for other in others:
+            other.terminate()
+            other.join()
+
+
+def _count() -> None:
+    k = 0
+    while True:
+        k += 1
+
+
 def measure(
     name: str, data: RankingDataset, model: type, samples: int, lam: float, disparity: str
 ) -> dict:
@@ -85,91 +102,98 @@ def measure(
     def scorer() -> nn.Module:
         return model(data.n_features, generator=torch.Generator().manual_seed(0))
 
-    def config(method: str, size: int, tolerance: float = 1e-5) -> TrainConfig:
-        return TrainConfig(
-            lam=lam,
-            disparity=disparity,
-            method=method,
-            samples=samples,
-            batch_size=size,
-            lr=1e-5,
-            tolerance=tolerance,
-        )
-
     chosen = torch.randperm(len(data), generator=torch.Generator().manual_seed(0))
-    parts = {1: data.subset(chosen[:SINGLE]), 64: data}
-    few = data.subset(chosen[:LITERAL])
+    few, some = data.subset(chosen[:LITERAL]), data.subset(chosen[:SINGLE])
     work = {"literal": literal_epoch(scorer(), few, samples, lam, disparity)}
     queries = {"literal": len(few), "reading": len(data)}
-    for size, part in parts.items():
-        for method in ("sample", "exact"):
-            work[f"{method} {size}"] = fit_epoch(scorer(), part, config(method, size))
-        work[f"scoring {size}"] = scoring_epoch(scorer(), part, size)
-        queries |= {f"{way} {size}": len(part) for way in ("sample", "exact", "scoring")}
-    # Near-uniform scores: 1e-5 is 2e-6 off in exposure and 2e-4 in its gradient, 1e-4 is 4e-5 and
-    # 2e-3; sampling's gradient is off by more than itself.
-    work[COARSE] = fit_epoch(scorer(), data, config("exact", 64, tolerance=1e-4))
-    queries[COARSE] = len(data)
+    for way in WAYS:
+        method, size = way.split()
+        for compiled in (True, False):
+            part = some if size == "1" and not compiled else data
+            config = TrainConfig(
+                lam=lam,
+                disparity=disparity,
+                method=method,
+                samples=samples,
+                batch_size=int(size),
+                lr=1e-5,
+                compiled=compiled,
+            )
+            key = way if compiled else f"autograd {way}"
+            work[key] = _Run(scorer(), part, config, None).epoch
+            queries[key] = len(part)
     work["reading"] = reading_epoch(data)
-    spent = _timing.interleaved(work, ROUNDS)
-    per_query = {key: value / queries[key] * 1e6 for key, value in spent.items()}
-    return {"data": name, "model": model.__name__, "lam": lam, "microseconds": per_query}
+    idle = _timing.interleaved(work, ROUNDS)
+    with busy(os.cpu_count() or 1):
+        beside = _timing.interleaved({way: work[way] for way in WAYS}, ROUNDS)
+    return {
+        "data": name,
+        "model": model.__name__,
+        "lam": lam,
+        "microseconds": {key: value / queries[key] * 1e6 for key, value in idle.items()},
+        "beside busy loops": {key: beside[key] / queries[key] * 1e6 for key in WAYS},
+    }
+
+
+def starting() -> dict[str, float]:
+    """Seconds that the first epoch of a process takes: to compile, and from the cache."""
+    with tempfile.TemporaryDirectory() as place:
+        environment = {**os.environ, "NUMBA_CACHE_DIR": place}
+        command = [sys.executable, "-c", PROBE]
+        spent = [
+            json.loads(subprocess.run(command, env=environment, capture_output=True).stdout)
+            for _ in range(2)
+        ]
+    return {"compile": spent[0], "load": spent[1]}
 
 
 def table(rows: list[dict]) -> str:
-    ways = ["sample 1", "exact 1", "sample 64", "exact 64", COARSE]
-    ways += ["scoring 1", "scoring 64", "reading"]
-    lines = [
-        f"{'times faster than the literal loop':<40}" + "".join(f"{way:>15}" for way in ways),
-    ]
+    """Times the literal loop, in brackets beside busy loops; autograd; times the floor."""
+    shown = [*WAYS, *(f"autograd {way}" for way in WAYS)]
+    lines = [f"{'times the literal loop':<34}" + "".join(f"{way:>20}" for way in [*shown, "floor"])]
     for row in rows:
-        spent = row["microseconds"]
-        label = f"{row['threads']} threads: {row['data']}, {row['model'][:-6]}, λ={row['lam']:g}"
-        ratios = "".join(f"{spent['literal'] / spent[way]:>15,.0f}" for way in ways)
-        lines.append(f"{label:<40}{ratios}")
+        spent, beside = row["microseconds"], row["beside busy loops"]
+        cells = [f"{spent['literal'] / spent[way]:,.0f}" for way in shown]
+        for k, way in enumerate(WAYS):
+            cells[k] += f" (/{beside[way] / spent[way]:.1f})"
+        cells.append(f"{spent['sample 1'] / spent['reading']:.1f} times")
+        label = f"{row['data']}, {row['model'][:-6]}, λ={row['lam']:g}"
+        lines.append(f"{label:<34}" + "".join(f"{cell:>20}" for cell in cells))
     return "\n".join(lines)
 
 
 def draw(rows: list[dict]) -> None:
     use_style()
-    counts = sorted({row["threads"] for row in rows})
-    figure, axes = plt.subplots(
-        len(counts), figsize=(8, 3.6 * len(counts)), sharex=True, squeeze=False
-    )
-    for axis, threads in zip(axes.flat, counts, strict=True):
-        _bars(axis, [row for row in rows if row["threads"] == threads])
-        axis.set_title(f"{threads} thread{'s' * (threads > 1)}", loc="left", fontsize=9)
-    axes[0, 0].legend(ncols=5, fontsize=7, loc="upper center", bbox_to_anchor=(0.5, 1.16))
-    _timing.save_figure(figure, "training")
-
-
-def _bars(axis: plt.Axes, rows: list[dict]) -> None:
-    ways = ["sample 1", "exact 1", "sample 64", "exact 64", "scoring 64"]
+    figure, axis = plt.subplots(figsize=(8, 3.6))
+    ways = [*WAYS, "autograd sample 1", "autograd sample 64"]
     width = 0.8 / len(ways)
     for k, way in enumerate(ways):
         heights = [row["microseconds"]["literal"] / row["microseconds"][way] for row in rows]
-        axis.bar([i + (k - 2) * width for i in range(len(rows))], heights, width, label=way)
+        axis.bar([i + (k - 2.5) * width for i in range(len(rows))], heights, width, label=way)
     labels = [f"{r['data']}\n{r['model']}\nλ={r['lam']:g}" for r in rows]
     axis.set_xticks(range(len(rows)), labels, fontsize=7)
     axis.set_yscale("log")
     axis.set_ylabel("times the literal loop")
+    axis.legend(ncols=6, fontsize=7, loc="upper center", bbox_to_anchor=(0.5, 1.16))
+    _timing.save_figure(figure, "speed")
 
 
 def main() -> None:
-    """Measure, print, store and draw: on one thread, and on as many as PyTorch takes by itself."""
-    yahoo = yahoo_like(BATCHED, seed=0)
-    german, _ = german_credit(seed=0)
-    problems = [("Yahoo-shaped", yahoo, 10, "individual"), ("German Credit", german, 25, "group")]
+    """Measure, print, store and draw."""
+    torch.set_num_threads(1)
+    problems = [
+        ("Yahoo-shaped", yahoo_like(MANY, seed=0), 10, "individual"),
+        ("German Credit", german_credit(seed=0)[0], 25, "group"),
+    ]
     rows: list[dict] = []
-    for threads in sorted({1, torch.get_num_threads()}):
-        torch.set_num_threads(threads)
-        for name, data, samples, disparity in problems:
-            for model in (LinearScorer, MLPScorer):
-                for lam in (0.0, 1.0):
-                    row = measure(name, data, model, samples, lam, disparity)
-                    rows.append({**row, "threads": threads})
-                    print(table(rows[-1:]) if len(rows) == 1 else table(rows[-1:]).splitlines()[1])
-    _timing.store("training", COMMAND, rows=rows)
+    for name, data, samples, disparity in problems:
+        for model in (LinearScorer, MLPScorer):
+            for lam in (0.0, 1.0):
+                rows.append(measure(name, data, model, samples, lam, disparity))
+                print("\n".join(table(rows[-1:]).splitlines()[len(rows) > 1 :]), flush=True)
+    spent = starting()
+    print(f"compiling takes {spent['compile']:.1f} s, loading {spent['load']:.1f} s")
+    _timing.store("speed", COMMAND, rows=rows, seconds=spent)
     draw(rows)
 
 
