@@ -14,11 +14,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils import vector_to_parameters
 
-from fairpg_lite import exact, exposure, metrics
+from fairpg_lite import exposure, metrics
 from fairpg_lite.config import TrainConfig
 from fairpg_lite.data import RankingDataset
 from fairpg_lite.disparity import merit_of
-from fairpg_lite.nodes import discount_nodes
+from fairpg_lite.nodes import discount_nodes, reachable, times
 from fairpg_lite.objective import NdcgWeights
 from fairpg_lite.scorers import LinearScorer, MLPScorer
 
@@ -218,7 +218,7 @@ def _problem(dataset: RankingDataset, config: TrainConfig, dtype: torch.dtype) -
 def _times(lengths: np.ndarray, config: TrainConfig, dtype: torch.dtype) -> tuple[Any, ...]:
     """The fields of `Times` for all lengths that occur."""
     longest = int(lengths.max())
-    tolerance = exact._reachable(config.tolerance, dtype)
+    tolerance = reachable(config.tolerance, dtype)
     step, widest = np.ones(longest + 1), np.ones(longest + 1)
     count = np.zeros(longest + 2, np.int64)
     z, a, first = [np.empty(0)], [np.empty(0)], 0.0
@@ -227,7 +227,7 @@ def _times(lengths: np.ndarray, config: TrainConfig, dtype: torch.dtype) -> tupl
         nodes, coefficients = discount_nodes(n, bias, tolerance, torch.float64)
         # A light document makes a long grid: its last weight is the step, its first tells where
         # it begins.
-        weight = exact._times(torch.full((n,), -60.0).double(), nodes, tolerance)[1]
+        weight = times(torch.full((n,), -60.0).double(), nodes, tolerance)[1]
         step[n], first = float(weight[-1]), -math.log(float(weight[0] / weight[-1]) - 1.0)
         widest[n] = 3.0 - math.log(tolerance) + 2.0 * math.log(n)
         count[n + 1] = len(nodes)
