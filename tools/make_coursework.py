@@ -22,7 +22,7 @@ if str(ROOT) not in sys.path:
 import jupytext  # noqa: E402
 import nbformat  # noqa: E402
 
-from checker.examine import BLANK  # noqa: E402
+from checker.calls import BLANK  # noqa: E402
 from tools import run_chapters  # noqa: E402
 
 SOLUTION = ROOT / "book" / "coursework" / "solution.md"

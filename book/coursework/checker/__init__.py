@@ -23,8 +23,9 @@ import torch
 from torch import Generator
 
 from checker import disparities, learning, own, policies
+from checker.calls import BLANK
 from checker.disparities import Documents
-from checker.examine import BLANK, Blank, Finding, Wrong
+from checker.examine import Blank, Finding, Wrong
 from checker.learning import LAMBDAS, settings
 from fairpg_lite.data import RankingDataset
 
@@ -125,7 +126,7 @@ def begin(seed: int) -> RankingDataset:
 
 def three_documents() -> Documents:
     """Exposure, merit and groups of the three documents of task 4a, ``(3,)`` each (chapter 5)."""
-    return disparities.three_documents_from(_ledger.generator())
+    return disparities.three_documents(_ledger.seed)
 
 
 def check(task: str, *answers: Any) -> int:

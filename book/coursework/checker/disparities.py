@@ -1,15 +1,18 @@
 """The coursework's tasks on disparity, chapter 5."""
 
+import itertools
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import torch
 from torch import Generator, Tensor
 
-from checker.examine import Case, Finding, Slip, as_tensor, compare
+from checker.calls import as_answer
+from checker.examine import Case, Close, Finding, Slip, compare, settled
 from fairpg_lite.disparity import group_disparity, individual_disparity
 
-HAND = 0.005  # by hand, two or three decimals
+HAND = 0.001  # three decimals by hand, rounded or cut off
 FORGOT_MASK = (
     "The mask has no effect. Where it is False there is no document: what stands there must not "
     "count."
@@ -17,103 +20,102 @@ FORGOT_MASK = (
 
 # --- wrong ways to D_ind: each is (exposure, merit, mask=None) -> value ---------------------
 
+Pairs = Callable[[Tensor, Tensor], Tensor]
 
-def _hinges(exposure: Tensor, merit: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:
-    """v_i/M_i - v_j/M_j ``(n, n)`` and the pairs of H, padding left out."""
+
+def _pairwise(
+    exposure: Tensor,
+    merit: Tensor,
+    mask: Tensor | None = None,
+    *,
+    hinge: Callable[[Tensor], Tensor] = torch.relu,
+    order: Pairs = torch.ge,
+    drop: Callable[[int], Tensor] | None = None,
+    count: Callable[[Tensor], float] | None = None,
+    per_merit: bool = True,
+    bar: bool = True,
+) -> Tensor:
+    """D_ind with a part replaced: the hinge, who forms a pair, which are dropped, the divisor."""
     if mask is not None:
         exposure, merit = exposure[mask], merit[mask]
-    ratio = exposure / merit
-    pairs = (merit[:, None] >= merit) & (merit > 0)
-    return ratio[:, None] - ratio, pairs
+    ratio = exposure / merit if per_merit else exposure
+    pairs = order(merit[:, None], merit)
+    if bar:
+        pairs = pairs & (merit > 0)
+    if drop is not None:
+        pairs = pairs & ~drop(len(merit)).bool()
+    total = hinge(ratio[:, None] - ratio)[pairs].sum()
+    divisor = float(pairs.sum()) if count is None else count(pairs)
+    return total / divisor if divisor else total * 0
 
 
-def _mean(values: Tensor) -> Tensor:
-    """Zero where there is nothing to average, as the task's text says."""
-    return values.mean() if values.numel() else values.sum()
+def _slip(**parts: Any) -> Callable[..., Tensor]:
+    def wrong(v: Tensor, m: Tensor, mask: Tensor | None = None) -> Tensor:
+        return _pairwise(v, m, mask, **parts)
+
+    return wrong
 
 
-def _two_sided(v: Tensor, m: Tensor, mask: Tensor | None = None) -> Tensor:
-    pdiff, pairs = _hinges(v, m, mask)
-    return _mean(pdiff.abs()[pairs])
+def _one_way(upper: bool) -> Callable[..., Tensor]:
+    """Of two documents of equal merit, only the pair in which one of them comes first."""
+
+    def wrong(v: Tensor, m: Tensor, mask: Tensor | None = None) -> Tensor:
+        corner = torch.ones(len(v), len(v)).tril(-1).bool()
+        corner = corner.T if upper else corner
+        tied = m[:, None] == m
+        return _pairwise(v, m, mask, drop=lambda n: (corner & tied)[:n, :n])
+
+    return wrong
 
 
-def _no_hinge(v: Tensor, m: Tensor, mask: Tensor | None = None) -> Tensor:
-    pdiff, pairs = _hinges(v, m, mask)
-    return _mean(pdiff[pairs])
-
-
-def _reversed(v: Tensor, m: Tensor, mask: Tensor | None = None) -> Tensor:
-    pdiff, pairs = _hinges(v, m, mask)
-    return _mean((-pdiff).relu()[pairs])
-
-
-def _summed(v: Tensor, m: Tensor, mask: Tensor | None = None) -> Tensor:
-    pdiff, pairs = _hinges(v, m, mask)
-    return pdiff.relu()[pairs].sum()
-
-
-def _without_diagonal(v: Tensor, m: Tensor, mask: Tensor | None = None) -> Tensor:
-    pdiff, pairs = _hinges(v, m, mask)
-    return _mean(pdiff.relu()[pairs & ~torch.eye(len(pairs), dtype=torch.bool)])
-
-
-def _strictly(v: Tensor, m: Tensor, mask: Tensor | None = None) -> Tensor:
-    pdiff, pairs = _hinges(v, m, mask)
-    merit = m if mask is None else m[mask]
-    return _mean(pdiff.relu()[pairs & (merit[:, None] > merit)])
-
-
-def _all_squares(v: Tensor, m: Tensor, mask: Tensor | None = None) -> Tensor:
-    pdiff, pairs = _hinges(v, m, mask)
-    return pdiff.relu()[pairs].sum() / pairs.numel()
-
-
-def _all_pairs(v: Tensor, m: Tensor, mask: Tensor | None = None) -> Tensor:
-    return _mean(_hinges(v, m, mask)[0].relu())
-
-
-def _merit_ignored(v: Tensor, m: Tensor, mask: Tensor | None = None) -> Tensor:
-    pairs = _hinges(v, m, mask)[1]
-    exposure = v if mask is None else v[mask]
-    return _mean((exposure[:, None] - exposure).relu()[pairs])
-
-
-def _merit_without_bar(v: Tensor, m: Tensor, mask: Tensor | None = None) -> Tensor:
-    pdiff, _ = _hinges(v, m, mask)
-    merit = m if mask is None else m[mask]
-    return _mean(pdiff.relu()[merit[:, None] >= merit])
-
-
+ONE_WAY = (
+    "Of two documents of equal merit only one direction is counted; both (i, j) and (j, i) belong "
+    "to H."
+)
 IND_SLIPS = (
     Slip(
         "The difference counts in both directions. D_ind is one-sided: only the document of "
         "higher merit can be too far ahead, max(0, ...).",
-        _two_sided,
+        _slip(hinge=torch.abs),
     ),
-    Slip("The max(0, ...) is missing: negative differences cancel positive ones.", _no_hinge),
+    Slip(
+        "The max(0, ...) is missing: negative differences cancel positive ones.",
+        _slip(hinge=lambda difference: difference),
+    ),
     Slip(
         "The sign is reversed: it is the document of *higher* merit that must not get more "
         "exposure per unit of merit.",
-        _reversed,
+        _slip(hinge=lambda difference: torch.relu(-difference)),
     ),
-    Slip("That is the sum over the pairs; D_ind divides it by their number |H|.", _summed),
+    Slip(
+        "That is the sum over the pairs; D_ind divides it by their number |H|.",
+        _slip(count=lambda pairs: 1.0),
+    ),
     Slip(
         "The pairs (i, i) are missing from |H|. They add 0 to the sum and 1 each to the number "
         "of pairs, as the paper defines H.",
-        _without_diagonal,
+        _slip(drop=torch.eye),
     ),
     Slip(
         "H wants M_i >= M_j, and you have M_i > M_j: documents of equal merit form pairs too "
         "(and so does each with itself).",
-        _strictly,
+        _slip(order=torch.gt),
     ),
-    Slip("The sum is divided by n * n; divide by |H|, the number of pairs in H.", _all_squares),
-    Slip("All pairs are counted; H wants those with M_i >= M_j.", _all_pairs),
-    Slip("Exposure must be divided by merit before it is compared.", _merit_ignored),
+    Slip(
+        "The sum is divided by n * n; divide by |H|, the number of pairs in H.",
+        _slip(count=lambda pairs: float(pairs.numel())),
+    ),
+    Slip(
+        "All pairs are counted; H wants those with M_i >= M_j.",
+        _slip(order=lambda one, other: (one == one) & (other == other), bar=False),
+    ),
+    Slip("Exposure must be divided by merit before it is compared.", _slip(per_merit=False)),
+    Slip(ONE_WAY, _one_way(upper=True)),
+    Slip(ONE_WAY, _one_way(upper=False)),
     Slip(
         "H wants M_j > 0: a document without merit takes no part, and dividing by its merit is "
         "dividing by zero.",
-        _merit_without_bar,
+        _slip(bar=False),
     ),
     Slip(FORGOT_MASK, lambda v, m, mask=None: individual_disparity(v, m)),
 )
@@ -233,24 +235,43 @@ def draw_documents(n: int, generator: Generator, zeros: bool = False) -> Documen
     return Documents(exposure, merit, groups)
 
 
-def three_documents_from(generator: Generator) -> Documents:
-    """Three documents whose D_ind and D_group are positive, and which tell a slip or two apart.
+@lru_cache(maxsize=64)
+def three_documents(seed: int) -> Documents:
+    """Three documents for which no slip leads to the right answer, or close to another slip's.
 
-    With three documents a few slips coincide with the right answer; the two that people make most
-    often, the |G| factor and the pairs (i, i), do not.
+    Two of equal merit in group 0, so that the ties of H count; one of higher merit in group 1, and
+    of less than theirs together, so that the groups' order is neither that of their names nor that
+    of their total merits. Where D_group is positive its two-sided form is the same; D_ind's is not.
     """
+    generator = torch.Generator().manual_seed(seed)
     while True:
-        found = draw_documents(3, generator)
-        d_ind, d_group = individual_disparity(*found[:2]), group_disparity(*found)
-        ratios = {round(float(x), 3) for x in found.exposure / found.merit}
-        apart = min(
-            abs(float(_without_diagonal(*found[:2]) - d_ind)),
-            abs(float(g_factor(*found) - d_group)),
+        low = int(torch.randint(2, 5, (), generator=generator))
+        merit = torch.full((3,), float(low), dtype=torch.float64)
+        groups = torch.zeros(3, dtype=torch.long)
+        place = int(torch.randint(3, (), generator=generator))
+        merit[place] = float(torch.randint(low + 1, min(2 * low, 6), (), generator=generator))
+        groups[place] = 1
+        exposure = torch.randint(20, 101, (3,), generator=generator).double() / 100
+        found = Documents(exposure, merit, groups)
+        rights = float(individual_disparity(*found[:2])), float(group_disparity(*found))
+        if min(rights) < 0.02 or len(set(exposure.tolist())) < 3:
+            continue
+        slips = (
+            [float(slip.answer(*found[:2])) for slip in IND_SLIPS],
+            [float(slip.answer(*found)) for slip in GROUP_SLIPS],
         )
-        means = [float(found.merit[found.groups == g].mean()) for g in (0, 1)]
-        distinct = len(ratios) == len(set(found.exposure.tolist())) == 3
-        if min(float(d_ind), float(d_group), apart) > 0.02 and distinct and means[0] != means[1]:
+        if all(_apart(right, values) for right, values in zip(rights, slips, strict=True)):
             return found
+
+
+def _apart(right: float, values: list[float]) -> bool:
+    """Whether different slips are too far from each other, and from what is right, to be confused.
+
+    Some cannot err on three documents; and several ways to get D_group wrong give 0.
+    """
+    wrong = [value for value in values if value == value and abs(value - right) > 1e-9]
+    several = sorted([right, *(value for value in wrong if value), *([0.0] if 0 in wrong else [])])
+    return all(b - a > 2.2 * HAND for a, b in itertools.pairwise(several))
 
 
 def _two_groups(n: int, generator: Generator, positive: bool) -> Documents:
@@ -277,7 +298,7 @@ def _padded(documents: Documents, label: int) -> tuple[Tensor, Tensor, Tensor, T
 
 def by_hand(answers: tuple[Any, ...], generator: Generator) -> Finding:
     """Two numbers, each half of the points."""
-    documents = three_documents_from(generator)
+    documents = three_documents(generator.initial_seed())
     names = ("exposure", "merit", "groups")
     inputs = dict(zip(names, documents, strict=True))
     both = (
@@ -288,8 +309,9 @@ def by_hand(answers: tuple[Any, ...], generator: Generator) -> Finding:
     for given, slips, (name, right, shown) in zip(
         answers, (IND_SLIPS, GROUP_SLIPS), both, strict=True
     ):
-        value = as_tensor(given, shown)
-        found = compare(_constant(value), [Case(shown, right)], slips, tolerance=HAND)
+        value = settled(as_answer(given, shown))
+        close = Close(0.0, HAND + 1e-9)
+        found = compare(_constant(value), [Case(shown, right)], slips, close=close)
         share += found.share / 2
         if found.message:
             messages.append(f"{name}: {found.message}")
@@ -343,6 +365,7 @@ def group(answers: tuple[Any, ...], generator: Generator) -> Finding:
         "a tie in merit, groups renamed": (v, tie, 1 - g, None),
         "one group is absent": (v, m, absent, None),
         "one group has no merit": (v, m * (g == 0), g, None),
+        "nobody has merit": (v, 0 * m, g, None),
         "padding": _padded(drawn[0], 0),
         "padding in the other group": _padded(drawn[0], 1),
     }

@@ -1,4 +1,4 @@
-"""Run a student's function on inputs, and say in words what is wrong with its answers.
+"""Compare a student's answers with the right ones, and say in words what is wrong with them.
 
 The right answers come from the package, by another way than the one the student is asked for. A
 *slip* is a mistake that people make, with the answer it leads to: where a wrong answer agrees with
@@ -6,7 +6,7 @@ a slip on every input, the slip's sentence is what the student reads. Used by th
 asks for what chapters 3 to 7 derive.
 """
 
-import traceback
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-#: What an untouched blank raises: `raise NotImplementedError("not answered yet")`.
-BLANK = "not answered yet"
+from checker.calls import Answer, Remote, call, numbers, shown_by
 
 EDGES = "Right on ordinary inputs, but not at the edges. "
+NARROW = " Your answer is in {}: keep to double precision, as the notebook's first cell does."
 
 
 class Finding(NamedTuple):
@@ -40,14 +40,17 @@ class Wrong(Exception):  # noqa: N818 - a finding on its way up, not a failure o
 
 @dataclass(frozen=True)
 class Case:
-    """One input by the names of its arguments, and the right answer; ``edge`` says what is odd,
-    and ``read`` under which heading of the task's chapter, if it is another than the task's.
+    """One input by the names of its arguments, and the right answer.
+
+    ``edge`` says what is odd about it, ``read`` under which heading of the task's chapter, if it is
+    another than the task's, and ``tolerance`` how much rounding it forces upon single precision.
     """
 
     inputs: dict[str, Any]
     expected: Tensor
     edge: str = ""
     read: tuple[str, ...] = ()
+    tolerance: float | None = None
 
 
 @dataclass(frozen=True)
@@ -58,13 +61,35 @@ class Slip:
     answer: Callable[..., Any]
 
 
+@dataclass(frozen=True)
+class Close:
+    """How close is right: relative to the largest number of an answer, and absolutely.
+
+    Single precision passes, rounding of a few parts in a million; a wrong formula does not.
+    """
+
+    relative: float = 2e-5
+    absolute: float = 2e-6
+
+    def same(self, one: Tensor, other: Tensor, looser: float | None = None) -> bool:
+        """Equal shapes and values; what is not finite has no value to compare."""
+        if one.shape != other.shape:
+            return False
+        if not (torch.isfinite(one).all() and torch.isfinite(other).all()):
+            return bool((torch.isfinite(one) == torch.isfinite(other)).all())
+        size = max((float(x.abs().max()) for x in (one, other) if x.numel()), default=0.0)
+        allowed = self.absolute + (looser or self.relative) * size
+        return bool(((one - other).abs() <= allowed).all())
+
+
 def compare(
     function: Any,
     cases: Sequence[Case],
     slips: Sequence[Slip] = (),
     *,
-    tolerance: float = 1e-5,
+    close: Close = Close(),  # noqa: B008 - frozen
     clue: Callable[[Case, Tensor], str] | None = None,
+    forbid: str = "",
 ) -> Finding:
     """Full points where every case is right, half where only edge cases are wrong.
 
@@ -72,82 +97,68 @@ def compare(
     """
     seen: list[tuple[Case, Tensor]] = []
     failed: list[tuple[Case, Tensor]] = []
+    narrow = ""
     for case in sorted(cases, key=lambda case: bool(case.edge)):
         if case.edge and failed:
             break
         share, preface = (0.5, EDGES) if case.edge else (0.0, "")
         try:
-            answer = answer_of(function, case.inputs)
+            value, dtype = answer_of(function, case.inputs, forbid)
         except Wrong as wrong:
             at = f" The edge here: {case.edge}." if case.edge else ""
             return Finding(share, f"{preface}{wrong}{at}", case.read)
-        pair = (case, answer)
-        right = same(answer, case.expected, tolerance)
+        narrow = narrow or (NARROW.format(dtype) if dtype in ("float32", "float16") else "")
+        pair = (case, value)
+        right = close.same(value, case.expected.double(), case.tolerance)
         if case.edge and not right:  # one edge at a time: the slips there are independent
             plain = [p for p in seen if not p[0].edge]
-            told = diagnosis([*plain, pair], [pair], slips, tolerance, clue)
-            return Finding(share, preface + told, case.read)
+            told = diagnosis([*plain, pair], [pair], slips, close, clue)
+            return Finding(share, preface + told + narrow, case.read)
         seen.append(pair)
         failed += [] if right else [pair]
     if failed:
-        return Finding(0.0, diagnosis(seen, failed, slips, tolerance, clue))
+        return Finding(0.0, diagnosis(seen, failed, slips, close, clue) + narrow)
     return Finding(1.0)
 
 
-def answer_of(function: Any, inputs: dict[str, Any]) -> Tensor:
-    """The student's answer as a float64 tensor; Blank if there is none, Wrong if it is unusable."""
-    if function is Ellipsis:
+def ask(function: Any, inputs: dict[str, Any], forbid: str, upstream: Tensor | None) -> Answer:
+    if isinstance(function, Remote):
+        return function.ask(inputs, forbid, upstream)
+    return call(function, inputs, forbid, upstream)
+
+
+def settled(answer: Answer) -> Tensor:
+    """The value of an answer; Blank if there is none, Wrong if it is unusable."""
+    if answer.blank:
         raise Blank
-    if not callable(function):
-        raise Wrong(
-            f"Expected a function, got {function!r:.60}. Give its name without parentheses."
-        )
-    copies = [x.clone() if isinstance(x, Tensor) else x for x in inputs.values()]
-    try:
-        answer = function(*copies)
-    except NotImplementedError as error:
-        if not error.args or error.args == (BLANK,):
-            raise Blank from None
-        raise Wrong(_broken(error, inputs)) from None
-    except Exception as error:  # whatever a student's code may raise
-        raise Wrong(_broken(error, inputs)) from None
-    for (name, given), copy in zip(inputs.items(), copies, strict=True):
-        if isinstance(given, Tensor) and not torch.equal(given, copy.detach()):
-            raise Wrong(
-                f"The function changes its input `{name}` in place; whoever calls it still needs "
-                f"the old values. Work on a copy: `{name}.clone()`. {shown_by(inputs)}"
-            )
-    return as_tensor(answer, inputs)
+    if answer.value is None:
+        raise Wrong(answer.fault)
+    return answer.value
 
 
-def as_tensor(answer: Any, inputs: dict[str, Any]) -> Tensor:
-    if answer is Ellipsis:
-        raise Blank
-    if answer is None:
-        raise Wrong(f"The function returns None: is the `return` missing? {shown_by(inputs)}")
-    try:
-        return torch.as_tensor(answer, dtype=torch.float64).detach()
-    except (TypeError, ValueError, RuntimeError):
-        kind = type(answer).__name__
-        raise Wrong(
-            f"Returned a {kind}; expected numbers in a tensor. {shown_by(inputs)}"
-        ) from None
+def answer_of(function: Any, inputs: dict[str, Any], forbid: str = "") -> tuple[Tensor, str]:
+    """The student's answer as a float64 tensor, and the dtype that it came in."""
+    answer = ask(function, inputs, forbid, None)
+    return settled(answer), answer.dtype
 
 
-def same(one: Tensor, other: Tensor, tolerance: float) -> bool:
-    """Equal shapes and, up to the tolerance, values; what is not finite has no value to compare."""
-    if one.shape != other.shape:
-        return False
-    if not (torch.isfinite(one).all() and torch.isfinite(other).all()):
-        return bool((torch.isfinite(one) == torch.isfinite(other)).all())
-    return torch.allclose(one, other.to(one), rtol=tolerance, atol=tolerance)
+def slope_of(function: Any, inputs: dict[str, Any], upstream: Tensor) -> Tensor | None:
+    """The gradient of ``(upstream * answer).sum()`` by the first input; None if there is none."""
+    answer = ask(function, inputs, "", upstream)
+    settled(answer)
+    return answer.slope
+
+
+def seconds(function: Any) -> float:
+    """Processor time that the process of this function has used: the same on a busy machine."""
+    return function.cpu() if isinstance(function, Remote) else time.process_time()
 
 
 def diagnosis(
     seen: list[tuple[Case, Tensor]],
     failed: list[tuple[Case, Tensor]],
     slips: Sequence[Slip],
-    tolerance: float,
+    close: Close,
     clue: Callable[[Case, Tensor], str] | None,
 ) -> str:
     """The slip that explains everything seen, or else what can be said in general."""
@@ -157,7 +168,8 @@ def diagnosis(
         evidence += f" The edge here: {case.edge}."
     for slip in slips:
         if all(
-            same(torch.as_tensor(slip.answer(*c.inputs.values())), a, tolerance) for c, a in seen
+            close.same(torch.as_tensor(slip.answer(*c.inputs.values())).double(), a, c.tolerance)
+            for c, a in seen
         ):
             return f"{slip.says} {evidence}"
     if answer.shape != case.expected.shape:
@@ -182,25 +194,3 @@ def constant_factor(failed: list[tuple[Case, Tensor]]) -> str:
     if not every.any():
         return "Your answer is always 0."
     return f"Every wrong answer is {float(every[0]):.4g} times the right one: look for a factor."
-
-
-def shown_by(inputs: dict[str, Any]) -> str:
-    return "Shown by " + ", ".join(f"{name} = {numbers(x)}" for name, x in inputs.items()) + "."
-
-
-def numbers(value: Any) -> str:
-    """A value as a student would write it; large ones by their shape."""
-    if isinstance(value, Tensor):
-        if value.numel() > 24:
-            return f"<tensor of shape {tuple(value.shape)}>"
-        rounded = value if not value.is_floating_point() else (value * 1e4).round() / 1e4
-        return str(rounded.tolist())
-    return getattr(value, "__name__", None) or repr(value)
-
-
-def _broken(error: Exception, inputs: dict[str, Any]) -> str:
-    """An exception inside the student's code: what, in which line, on which input."""
-    frames = traceback.extract_tb(error.__traceback__)[1:]  # the first is our own call
-    line = next((f.line for f in frames if f.line), "")
-    where = f" in the line `{line}`" if line else ""
-    return f"The code stops with {type(error).__name__}: {error}{where}. {shown_by(inputs)}"

@@ -9,8 +9,9 @@ from typing import Any
 import torch
 from torch import Generator, Tensor
 
+from checker.calls import as_answer
 from checker.disparities import g_factor, two_sided_groups
-from checker.examine import Case, Finding, Slip, Wrong, as_tensor, compare
+from checker.examine import Case, Close, Finding, Slip, Wrong, compare, settled
 from checker.policies import bias, random_scores
 from fairpg_lite import metrics
 from fairpg_lite.config import TrainConfig
@@ -22,6 +23,9 @@ from fairpg_lite.policy import PlackettLuce
 from fairpg_lite.scorers import LinearScorer
 from fairpg_lite.train import fit
 
+COST = 0.00016  # four decimals, of two numbers with four decimals
+#: Seeds of `sweep_data` on which training depends on where it starts, and much on lambda.
+TELLING = (4, 41, 60, 194)
 #: The weights of fairness that task 7 tries.
 LAMBDAS = (0.0, 2.0, 5.0, 10.0, 15.0, 25.0, 40.0)
 
@@ -126,7 +130,10 @@ def gradient(answers: tuple[Any, ...], generator: Generator) -> Finding:
         "scores of 800: exp overflows, differences do not": huge,
         "nothing is relevant": nothing,
     }
-    cases += [Case(inputs, _estimate(*inputs.values()), edge) for edge, inputs in edges.items()]
+    cases += [
+        Case(inputs, _estimate(*inputs.values()), edge, tolerance=5e-4)
+        for edge, inputs in edges.items()
+    ]
     return compare(answers[0], cases, GRADIENT_SLIPS)
 
 
@@ -220,7 +227,7 @@ LOOP_SLIPS = (
 def loop(answers: tuple[Any, ...], generator: Generator) -> Finding:
     asked = _telling_runs(generator)
     cases = [Case(inputs, _fitted(*inputs.values())) for inputs in asked]
-    return compare(answers[0], cases, LOOP_SLIPS, clue=_which_half)
+    return compare(answers[0], cases, LOOP_SLIPS, clue=_which_half, forbid="fairpg_lite.train.fit")
 
 
 def _telling_runs(generator: Generator) -> list[dict[str, Any]]:
@@ -282,6 +289,17 @@ def _carried_on(data: RankingDataset, lams: Any) -> Tensor:
     return torch.tensor(rows, dtype=torch.float64)
 
 
+def _one_stream(data: RankingDataset, lams: Any) -> Tensor:
+    """A new scorer for each lambda, but all from one generator: no two start alike."""
+    stream = torch.Generator().manual_seed(0)
+    rows = []
+    for lam in lams:
+        scorer = LinearScorer(data.n_features, generator=stream, dtype=torch.float64)
+        result = evaluate(_trained(data, lam, scorer), data)
+        rows.append([result.ndcg, result.d_group])
+    return torch.tensor(rows, dtype=torch.float64)
+
+
 def _individually(data: RankingDataset, lams: Any) -> Tensor:
     results = [evaluate(_trained(data, lam), data) for lam in lams]
     return torch.tensor([[r.ndcg, r.d_ind] for r in results], dtype=torch.float64)
@@ -292,6 +310,11 @@ SWEEP_SLIPS = (
         "Each lambda goes on training the scorer of the one before. Make a new scorer inside the "
         "loop.",
         _carried_on,
+    ),
+    Slip(
+        "The scorers share one generator, so that no two start alike: seed a new one with 0 for "
+        "each.",
+        _one_stream,
     ),
     Slip(
         "lam has no effect: every row is the policy of lam = 0.",
@@ -313,16 +336,16 @@ SWEEP_SLIPS = (
 )
 
 
+def sweep_data(seed: int) -> RankingDataset:
+    return synthetic(n_queries=4, n_docs=6, seed=seed, minority=0.4, dtype=torch.float64)
+
+
 def sweep(answers: tuple[Any, ...], generator: Generator) -> Finding:
-    lams = (0.0, 20.0, 5.0)
-    moved = 0.0
-    while moved < 0.01:  # a dataset without disparity would not notice lambda
-        seed = int(torch.randint(10_000, (), generator=generator))
-        data = synthetic(n_queries=10, n_docs=8, seed=seed, dtype=torch.float64)
-        right = _swept(data, lams)
-        moved = float((right[1] - right[0]).abs().max())
-    case = Case({"data": data, "lams": lams}, right)
-    return compare(answers[0], [case], SWEEP_SLIPS, tolerance=1e-4)
+    """Rounded to three decimals is as good: each slip shows by more than that on `TELLING`."""
+    seed = TELLING[int(torch.randint(len(TELLING), (), generator=generator))]
+    data, lams = sweep_data(seed), (0.0, 20.0, 5.0)
+    case = Case({"data": data, "lams": lams}, _swept(data, lams))
+    return compare(answers[0], [case], SWEEP_SLIPS, close=Close(0.0, 6e-4))
 
 
 @lru_cache(maxsize=8)
@@ -341,13 +364,13 @@ def reading(answers: tuple[Any, ...], generator: Generator) -> Finding:
     messages = []
     if lam_given != lam:
         messages.append(_about_lambda(lam_given, curve, lam))
-    if abs(cost_given - cost) > 0.003:
-        messages.append(_about_cost(cost_given, cost))
+    if abs(cost_given - cost) > COST:
+        messages.append(_about_cost(cost_given, cost, float(curve[0, 0])))
     return Finding(1.0 - len(messages) / 2, "\n".join(messages))
 
 
 def _number(answer: Any) -> float:
-    value = as_tensor(answer, {"answer": answer})
+    value = settled(as_answer(answer, {"answer": answer}))
     if value.numel() != 1:
         raise Wrong(f"Two plain numbers are wanted, and one answer is {answer!r:.60}.")
     return float(value)
@@ -362,10 +385,15 @@ def _about_lambda(given: float, curve: Tensor, lam: float) -> str:
     return f"lam_half: at {given:g} D_group is still {left:.0%} of its value at lambda = 0."
 
 
-def _about_cost(given: float, cost: float) -> str:
+def _about_cost(given: float, cost: float, start: float) -> str:
     told = "ndcg_cost: NDCG at lambda = 0 minus NDCG at lam_half; "
-    if abs(given + cost) <= 0.003:
-        return told + "the sign is reversed: a loss is a positive cost."
-    if abs(given / 100 - cost) <= 0.003:
-        return told + "that looks like per cent; give the plain difference."
+    for value, says in (
+        (-cost, "the sign is reversed: a loss is a positive cost."),
+        (100 * cost, "that looks like per cent; give the plain difference."),
+        (cost / start, "that is the loss relative to the start; give the plain difference."),
+    ):
+        if abs(given - value) <= COST * max(1.0, abs(value / cost)):
+            return told + says
+    if abs(given - cost) < 0.0012:
+        return told + "that is close, but four decimals are asked."
     return told + f"{given:g} is too {'much' if given > cost else 'little'}."

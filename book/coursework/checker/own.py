@@ -1,12 +1,13 @@
 """The coursework's last task: a disparity of one's own. Not one right answer, but rules to keep."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import torch
 from torch import Generator, Tensor
 
-from checker.examine import Finding, Wrong, answer_of, shown_by
+from checker.calls import shown_by
+from checker.examine import Finding, Wrong, answer_of, slope_of
 from fairpg_lite.config import TrainConfig
 from fairpg_lite.data import RankingDataset, synthetic
 from fairpg_lite.disparity import group_disparity, individual_disparity
@@ -22,7 +23,7 @@ def own_disparity(answers: tuple[Any, ...], generator: Generator) -> Finding:
     """Half of the points for a measure of unfairness, all for one that can be trained on."""
     for share, rules in (
         (0.0, (_shapes, _fair, _unfair, _order)),
-        (0.5, (_padding, _new, _learns)),
+        (0.5, (_padding, _without_merit, _new, _learns)),
     ):
         for rule in rules:
             try:
@@ -36,7 +37,7 @@ def own_disparity(answers: tuple[Any, ...], generator: Generator) -> Finding:
 def _value(function: Any, query: Query) -> Tensor:
     """One value per query ``(B,)``."""
     inputs = dict(zip(NAMES, query, strict=True))
-    value = answer_of(function, inputs)
+    value, _ = answer_of(function, inputs)
     wanted = query[0].shape[:-1]
     if value.shape != wanted:
         raise Wrong(
@@ -45,6 +46,10 @@ def _value(function: Any, query: Query) -> Tensor:
             f"(dim=-1). {shown_by(inputs)}"
         )
     return value
+
+
+def _slope(function: Any, query: Query, upstream: Tensor) -> Tensor | None:
+    return slope_of(function, dict(zip(NAMES, query, strict=True)), upstream)
 
 
 def _random(generator: Generator, queries: int = 3, n: int = 6) -> Query:
@@ -80,18 +85,16 @@ def _fair(function: Any, generator: Generator) -> Iterator[str]:
 
 def _unfair(function: Any, generator: Generator) -> Iterator[str]:
     """Equal merit, one group on top."""
-    exposure = position_bias(6, dtype=torch.float64).unsqueeze(0).requires_grad_()
+    exposure = position_bias(6, dtype=torch.float64).unsqueeze(0)
     merit, groups = torch.ones_like(exposure), torch.tensor([[0, 0, 0, 1, 1, 1]])
-    query = (exposure.detach(), merit, groups, None)
+    query = (exposure, merit, groups, None)
     shown = shown_by(dict(zip(NAMES, query, strict=True)))
     if float(_value(function, query)) <= 1e-6:
         yield f"All have the same merit, one group stands on top, and your disparity is 0. {shown}"
-    result = function(exposure, merit, groups, None)
-    if not (isinstance(result, Tensor) and result.requires_grad):
+    slope = _slope(function, query, torch.ones(1, dtype=torch.float64))
+    if slope is None:
         yield f"No gradient flows from the result back to exposure: stay with torch. {shown}"
-        return
-    (slope,) = torch.autograd.grad(result.sum(), exposure, allow_unused=True)
-    if slope is None or not torch.isfinite(slope).all() or not slope.any():
+    elif not torch.isfinite(slope).all() or not slope.any():
         yield f"The gradient by exposure is zero or not finite; it can teach nothing. {shown}"
 
 
@@ -118,6 +121,21 @@ def _padding(function: Any, generator: Generator) -> Iterator[str]:
         yield f"Half of the points: the mask has no effect; padding must not count. {shown}"
 
 
+def _without_merit(function: Any, generator: Generator) -> Iterator[str]:
+    """Some queries have nobody of merit; one NaN among them would end any training."""
+    exposure, merit, groups, _ = _random(generator)
+    query = (exposure, merit * torch.tensor([[1.0], [0.0], [1.0]]), groups, None)
+    slope = _slope(function, query, torch.ones(3, dtype=torch.float64))
+    finite = torch.isfinite(_value(function, query)).all()
+    if not finite or (slope is not None and not torch.isfinite(slope).all()):
+        shown = shown_by(dict(zip(NAMES[:2], query, strict=False)))
+        what = "gradient" if finite else "answer"
+        yield (
+            f"Half of the points: where nobody in a query has merit, the {what} is not finite. "
+            f"Such a query owes nobody anything. {shown}"
+        )
+
+
 def _new(function: Any, generator: Generator) -> Iterator[str]:
     query = _random(generator, queries=40)
     value = _value(function, query)
@@ -127,8 +145,11 @@ def _new(function: Any, generator: Generator) -> Iterator[str]:
     }
     for name, other in known.items():
         scale = float((value * other).sum() / (other * other).sum())
-        if torch.allclose(value, scale * other, atol=1e-6 * max(1.0, scale)):
-            yield f"Half of the points: this is {name} up to a factor. Find one of your own."
+        if float((value - scale * other).norm()) < 0.03 * float(value.norm()):
+            yield (
+                f"Half of the points: this is {name} up to a factor, or so near to it that nobody "
+                "could tell them apart. Find one of your own."
+            )
 
 
 def _learns(function: Any, generator: Generator) -> Iterator[str]:
@@ -145,16 +166,37 @@ def _learns(function: Any, generator: Generator) -> Iterator[str]:
         )
 
 
-def _after_training(function: Callable[..., Tensor], data: RankingDataset, lam: float) -> float:
+class _Asked(torch.autograd.Function):
+    """The student's function as a step of autograd, wherever it runs."""
+
+    @staticmethod
+    def forward(ctx: Any, exposure: Tensor, function: Any, query: Query) -> Tensor:
+        ctx.function, ctx.query = function, query
+        return _value(function, query)
+
+    @staticmethod
+    def backward(ctx: Any, *upstream: Tensor) -> Any:
+        return _slope(ctx.function, ctx.query, upstream[0]), None, None
+
+
+def _after_training(function: Any, data: RankingDataset, lam: float) -> float:
+    def disparity(
+        exposure: Tensor, merit: Tensor, groups: Tensor | None, mask: Tensor | None = None
+    ) -> Tensor:
+        assert groups is not None  # the course's data have them
+        return _Asked.apply(exposure, function, (exposure.detach(), merit, groups, mask))
+
     scorer = LinearScorer(
         data.n_features, generator=torch.Generator().manual_seed(0), dtype=torch.float64
     )
     config = TrainConfig(
-        lam=lam, disparity=function, method="exact", lr=0.1, epochs=12, batch_size=10
+        lam=lam, disparity=disparity, method="exact", lr=0.1, epochs=12, batch_size=10
     )
     try:
         fit(scorer, data, config, progress=False)
         return objective_on(scorer, data, config)[1]
+    except Wrong:
+        raise
     except Exception as error:
         raise Wrong(
             f"`fit` with your disparity stops with {type(error).__name__}: {error}."
