@@ -24,9 +24,8 @@ from torch import Generator
 
 from checker import disparities, learning, own, policies
 from checker.calls import BLANK
-from checker.disparities import Documents
 from checker.examine import Blank, Finding, Wrong
-from checker.learning import LAMBDAS, settings
+from checker.given import LAMBDAS, Documents, attempt, course_data, settings
 from fairpg_lite.data import RankingDataset
 
 __all__ = ["LAMBDAS", "TASKS", "attempt", "begin", "check", "score", "settings", "three_documents"]
@@ -63,7 +62,7 @@ TASKS = {
         "The exposure of a policy: all lists",
         policies.expectation,
     ),
-    "task2": Task("a sampler", 10, 3, "Three ways to draw", policies.sampler),
+    "task2": Task("a sampler", 10, 3, "A race, and a sort", policies.sampler),
     "task3a": Task(
         "exposure by sampling",
         6,
@@ -105,9 +104,6 @@ class _Ledger:
     def start(self, seed: int) -> None:
         self.seed, self.points = seed, dict[str, int]()
 
-    def generator(self) -> Generator:
-        return torch.Generator().manual_seed(self.seed)
-
 
 _ledger = _Ledger()
 
@@ -121,7 +117,7 @@ def begin(seed: int) -> RankingDataset:
     RankingDataset(60 queries, 600 documents, 2 features, groups 0/1)
     """
     _ledger.start(int(seed))
-    return learning.course_data(_ledger.seed)
+    return course_data(_ledger.seed)
 
 
 def three_documents() -> Documents:
@@ -143,24 +139,35 @@ def check(task: str, *answers: Any) -> int:
         raise ValueError(
             f"check: {task} takes {asked.answers} answer(s), {len(answers)} were given."
         )
+    points, lines = examined(task, answers, _ledger.seed)
+    if BLANK in lines[0]:
+        _ledger.points.pop(task, None)
+    else:
+        _ledger.points[task] = points
+    print("\n".join(lines))
+    return points
+
+
+def examined(task: str, answers: tuple[Any, ...], seed: int) -> tuple[int, list[str]]:
+    """The points for the answers to a task on inputs drawn with ``seed``, and what to print."""
+    asked = TASKS[task]
     head = f"{task:<7} {asked.title}"
     try:
-        found = asked.examine(answers, _ledger.generator())
+        found = asked.examine(answers, torch.Generator().manual_seed(seed))
     except Blank:
-        _ledger.points.pop(task, None)
-        print(f"{head}: {BLANK} ({asked.points} points)")
-        return 0
+        return 0, [f"{head}: {BLANK} ({asked.points} points)"]
     except Wrong as wrong:
         found = Finding(0.0, str(wrong))
     points = int(found.share * asked.points)
-    _ledger.points[task] = points
-    print(f"{head}: {points} of {asked.points} points")
+    lines = [f"{head}: {points} of {asked.points} points"]
     if points < asked.points:
         headings = " and ".join(f'"{heading}"' for heading in found.read or (asked.heading,))
         hint = f"To read: chapter {asked.chapter}, {headings}."
-        for line in [*found.message.splitlines(), hint]:
-            print(textwrap.fill(line, WIDTH, initial_indent="  ", subsequent_indent="  "))
-    return points
+        lines += [
+            textwrap.fill(line, WIDTH, initial_indent="  ", subsequent_indent="  ")
+            for line in [*found.message.splitlines(), hint]
+        ]
+    return points, lines
 
 
 def score() -> int:
@@ -172,18 +179,3 @@ def score() -> int:
     print(f"{'':<7} {'total':<28} {total:>3} of {sum(t.points for t in TASKS.values()):>3}")
     print("The written answers A, B and C are marked by a person.")
     return total
-
-
-def attempt(function: Callable[..., Any], *arguments: Any) -> Any:
-    """``function(*arguments)``, or None with a word where the blank has not been filled yet.
-
-    >>> attempt(max, 2, 3)
-    3
-    """
-    try:
-        return function(*arguments)
-    except NotImplementedError as error:
-        if error.args and error.args != (BLANK,):
-            raise
-        print(f"{getattr(function, '__name__', 'this')}: {BLANK}")
-        return None

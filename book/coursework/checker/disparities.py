@@ -3,13 +3,14 @@
 import itertools
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Generator, Tensor
 
 from checker.calls import as_answer
 from checker.examine import Case, Close, Finding, Slip, compare, settled
+from checker.given import Documents
 from fairpg_lite.disparity import group_disparity, individual_disparity
 
 HAND = 0.001  # three decimals by hand, rounded or cut off
@@ -216,14 +217,6 @@ GROUP_SLIPS = (
 )
 
 # --- inputs ---------------------------------------------------------------------------------
-
-
-class Documents(NamedTuple):
-    """A few documents of one query: ``exposure (n,)``, ``merit (n,)``, ``groups (n,)``."""
-
-    exposure: Tensor
-    merit: Tensor
-    groups: Tensor
 
 
 def draw_documents(n: int, generator: Generator, zeros: bool = False) -> Documents:

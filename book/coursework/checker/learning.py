@@ -12,6 +12,7 @@ from torch import Generator, Tensor
 from checker.calls import as_answer
 from checker.disparities import g_factor, two_sided_groups
 from checker.examine import Case, Close, Finding, Slip, Wrong, compare, settled
+from checker.given import LAMBDAS, course_data, settings
 from checker.policies import bias, random_scores
 from fairpg_lite import metrics
 from fairpg_lite.config import TrainConfig
@@ -26,14 +27,6 @@ from fairpg_lite.train import fit
 COST = 0.00016  # four decimals, of two numbers with four decimals
 #: Seeds of `sweep_data` on which training depends on where it starts, and much on lambda.
 TELLING = (4, 41, 60, 194)
-#: The weights of fairness that task 7 tries.
-LAMBDAS = (0.0, 2.0, 5.0, 10.0, 15.0, 25.0, 40.0)
-
-
-def course_data(seed: int) -> RankingDataset:
-    """The documents that the coursework ranks: the paper's synthetic data, drawn with ``seed``."""
-    return synthetic(n_queries=60, n_docs=10, seed=seed, dtype=torch.float64)
-
 
 # --- task 5: the log-derivative estimator ---------------------------------------------------
 
@@ -259,11 +252,6 @@ def _which_half(case: Case, answer: Tensor) -> str:
 
 
 # --- task 7: the sweep --------------------------------------------------------------------------
-
-
-def settings(lam: float) -> TrainConfig:
-    """How task 7 trains: exact exposure, so that equal code gives equal figures."""
-    return TrainConfig(lam=lam, method="exact", lr=0.1, epochs=10, batch_size=10)
 
 
 def _trained(data: RankingDataset, lam: float, scorer: LinearScorer | None = None) -> LinearScorer:

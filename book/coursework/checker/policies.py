@@ -9,6 +9,7 @@ from torch import Generator, Tensor
 
 from checker.calls import numbers, shown_by
 from checker.examine import EDGES, Case, Finding, Slip, Wrong, answer_of, compare, seconds
+from checker.given import always_one, discount_of_document_1, position_of_document_0
 from fairpg_lite.exposure import position_bias, ranking_exposure
 from fairpg_lite.policy import PlackettLuce
 
@@ -86,18 +87,6 @@ def ranking_probability(answers: tuple[Any, ...], generator: Generator) -> Findi
 
 
 # --- task 1b: expectation by enumeration --------------------------------------------------
-
-
-def always_one(ranking: Any) -> float:
-    return 1.0
-
-
-def position_of_document_0(ranking: Any) -> float:
-    return 1.0 + [int(d) for d in ranking].index(0)
-
-
-def discount_of_document_1(ranking: Any) -> float:
-    return 1.0 / math.log2(2 + [int(d) for d in ranking].index(1))
 
 
 def _all(scores: Tensor, value: Any) -> tuple[Tensor, Tensor]:

@@ -1,0 +1,128 @@
+"""A class is graded: one row per student, whatever the student's notebook does."""
+
+import html
+import json
+import re
+
+import pytest
+from class_of_students import FULL, KINDS, make_class, mismatches
+
+from checker import grade
+from checker.__main__ import main
+from checker.grade import Result, Rules, mark
+
+QUICK = {"task3a", "task4a"}  # tasks that take no time to examine
+
+
+@pytest.fixture(scope="module")
+def graded(tmp_path_factory):
+    """A small class, graded once by the command."""
+    folder = tmp_path_factory.mktemp("class")
+    kinds = "right by_hand neighbour hanging_function exits dies stack forger reader writer garbage"
+    rows = make_class(folder / "submissions", kinds.split(), only=QUICK)
+    assert command(folder) == 0
+    return folder, rows
+
+
+def command(folder):
+    paths = ["--out", str(folder / "grades.csv"), "--feedback", str(folder / "feedback")]
+    return main(["grade", str(folder / "submissions"), *paths, "--timeout", "10", "--jobs", "2"])
+
+
+def log_lines(log):
+    return log.read_text().splitlines()
+
+
+def test_the_table_row_by_row(graded):
+    folder, rows = graded
+    assert mismatches(folder / "grades.csv", rows) == []
+    head = (folder / "grades.csv").read_text().splitlines()[0]
+    assert head == ",".join(["student", *FULL, "total"])
+
+
+def test_a_wrong_row_would_be_seen(graded):
+    folder, rows = graded
+    assert mismatches(folder / "grades.csv", {**rows, "nobody": rows["000_right"]}) != []
+    for name in rows:
+        changed = {**rows[name], "task3a": rows[name]["task3a"] + 1}
+        assert mismatches(folder / "grades.csv", {**rows, name: changed}) != []
+
+
+def test_everybody_has_a_page_that_says_why(graded):
+    folder, rows = graded
+    pages = {name: (folder / "feedback" / f"{name}.html").read_text() for name in rows}
+    words = {
+        "003_hanging_function": "took longer than 10 seconds",
+        "004_exits": "ends with SystemExit",
+        "005_dies": "the process ended",
+        "007_forger": "the process sent something that is no answer",
+        "010_garbage": "This is no notebook",
+        "002_neighbour": "Individual disparity",
+    }
+    for name, said in words.items():
+        assert said in " ".join(html.unescape(pages[name]).split())
+    assert "<title>000_right: 12 points</title>" in pages["000_right"]
+    assert not re.search("<script", "".join(pages.values()))
+
+
+def test_a_second_run_goes_on_where_the_first_one_ended(graded):
+    folder, rows = graded
+    log = folder / "grades.jsonl"
+    before = log.read_text()
+    assert command(folder) == 0
+    assert log.read_text() == before  # nobody was graded again
+    lines = before.splitlines()
+    log.write_text("\n".join([*lines[:-1], lines[-1][:40]]))  # killed while it wrote the last line
+    assert command(folder) == 0
+    names = [[json.loads(line)["student"] for line in text] for text in (lines, log_lines(log))]
+    assert names[0] == names[1]  # the last one anew
+    assert mismatches(folder / "grades.csv", rows) == []
+
+
+def test_without_namespaces_sockets_are_blocked_and_processes_still_separate(tmp_path, monkeypatch):
+    monkeypatch.setattr(grade, "jail", lambda hide: ())
+    rows = make_class(tmp_path / "submissions", ["caller", "dies"], only=QUICK)
+    for name, row in rows.items():
+        result = mark(name, tmp_path / "submissions" / f"{name}.ipynb", Rules(timeout=20))
+        assert result.points == row, result.notes
+
+
+def test_a_seed_that_was_set_is_the_one_that_counts(tmp_path):
+    rows = make_class(tmp_path / "submissions", ["by_hand"], only=QUICK, first_seed=70)
+    (name,) = rows
+    path = tmp_path / "submissions" / f"{name}.ipynb"
+    result = mark(name, path, Rules(timeout=20), seed=71)
+    assert result.points["task4a"] == 0
+    assert result.points["task3a"] == 6
+    assert "71 was set" in result.notes[-1]
+
+
+def test_an_empty_folder_is_said_to_be_one(tmp_path, capsys):
+    with pytest.raises(SystemExit):
+        main(["grade", str(tmp_path), "--out", str(tmp_path / "g.csv")])
+    assert "no notebook in" in capsys.readouterr().err
+
+
+def test_names_come_from_files_or_folders(tmp_path):
+    for path in ("bo.ipynb", "ada/notes.ipynb", "ada/assignment.ipynb", "ada/.x/assignment.ipynb"):
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text("{}")
+    found = grade.submissions(tmp_path)
+    assert {name: path.name for name, path in found.items()} == {
+        "ada": "assignment.ipynb",
+        "bo": "bo.ipynb",
+    }
+
+
+def test_a_page_shows_a_student_s_name_as_text():
+    result = Result("<b>&", points=dict(FULL), messages=dict.fromkeys(FULL, "<script>"))
+    page = grade.feedback_page(result)
+    assert "&lt;b&gt;&amp;: 100 of 100" in page
+    assert "<script" not in page
+
+
+def test_every_kind_of_student_is_described():
+    for change, first, differ in KINDS.values():
+        assert set(differ) <= set(FULL)
+        assert isinstance(change, str | dict)
+        assert all(isinstance(cell, str) for cell in first)
