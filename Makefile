@@ -14,8 +14,9 @@ PYTEST_ARGS ?= -n 2 --dist loadfile
 NAME   ?= synthetic
 JOBS   ?= 1
 ARGS   ?=
+PAGE   ?= coursework/assignment.ipynb
 
-.PHONY: help setup book reproduce pdf slides test lint format bench run-chapters lock clean
+.PHONY: help setup book reproduce pdf lab handout slides test lint format bench run-chapters lock clean
 
 help:  ## list these commands
 	@echo "fairpg-lite: fairness of exposure in learning to rank"
@@ -40,7 +41,14 @@ book: setup  ## build the book and print the page to open
 pdf: book  ## print the whole book to _build/fairpg-lite.pdf (needs Chromium)
 	$(BIN)/python -m tools.make_pdf
 
-slides: book  ## make slides of two chapters in _build/slides
+lab: setup  ## open the assignment and the chapters in JupyterLab; PAGE=01_ten_candidates.ipynb
+	cd book && PYTHONPATH="$(CURDIR)/book:$$PYTHONPATH" $(abspath $(BIN))/jupyter-lab \
+	  --ServerApp.root_dir=. --LabApp.default_url=/lab/tree/$(PAGE)
+
+handout: setup  ## make the students' zip of the coursework; ARGS="--week 1" for one of four
+	$(BIN)/python -m tools.for_teachers handout $(ARGS)
+
+slides: book  ## make slides of chapters 1 to 8, with notes, in _build/slides
 	$(BIN)/python -m tools.make_slides
 
 lint: setup  ## check style, types and spelling

@@ -57,7 +57,7 @@ def test_everybody_has_a_page_that_says_why(graded):
         "005_dies": "the process ended",
         "007_forger": "the process sent something that is no answer",
         "010_garbage": "This is no notebook",
-        "002_neighbour": "Individual disparity",
+        "002_neighbour": "on individual disparity",
     }
     for name, said in words.items():
         assert said in " ".join(html.unescape(pages[name]).split())

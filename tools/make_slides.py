@@ -1,13 +1,18 @@
-"""Slides of two chapters for teaching: `make slides` writes _build/slides/*.html.
+"""Slides of chapters 1 to 8 for teaching: `make slides` writes _build/slides/*.html.
 
-book/slides.yml says which formulas, pictures and results of a built chapter stand on which slide.
-The pages need no network and no library but the book's own MathJax, which is copied beside them.
+A deck follows the built chapter: its question and takeaway, then for each section the numbered
+formulas and the picture, or what its code printed, and at the end the three things to remember.
+Speaker notes (key N) are the section's own first words. book/slides.yml adds what to say and ask,
+and may choose other pieces for a section; what it names and the chapter no longer has is reported,
+and the section gets its automatic slide. The pages need no network and no library but the book's
+own MathJax, which is copied beside them.
 """
 
 from __future__ import annotations
 
 import copy
 import html
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -23,6 +28,8 @@ PLAN = ROOT / "book" / "slides.yml"
 TARGET = ROOT / "_build" / "slides"
 MATHJAX = "_static/mathjax/tex-svg-full.js"
 HERE = Path(__file__).parent
+REMEMBER = "three-things-to-remember"
+BACK = re.compile(r"exercises|what-the-paper-says|what-comes-next|what-you-should-now")
 
 
 def words(heading: Tag) -> str:
@@ -63,33 +70,125 @@ def clean(element: Tag, page: Path) -> None:
     built_page.inline_images(element, page)
 
 
-def slide(article: Tag, plan: dict[str, Any], name: str, page: Path) -> str:
-    """One slide, as the text of a <section>."""
-    section = find(article, f"section#{plan['section']}", name)
-    heading = section.find(["h1", "h2", "h3"])
-    title = plan.get("title") or (words(heading) if isinstance(heading, Tag) else "")
-    shown = []
+def sections(article: Tag) -> list[Tag]:
+    """The chapter's opening and its sections in order, without exercises and back matter."""
+    (first,) = article.select("section:has(> h1)")[:1]
+    later = [
+        part
+        for part in first.find_all("section", recursive=False)
+        if not BACK.match(str(part["id"]))
+    ]
+    return [first, *later]
+
+
+def own(section: Tag, selector: str) -> list[Tag]:
+    """What a reader sees of a section without unfolding; of the opening, before the first part."""
+    opening = section.find("h1", recursive=False) is not None
+    return [
+        found
+        for found in section.select(selector)
+        if not found.find_parent(["details", "aside"])
+        and not any("solution" in name or "dropdown" in name for name in classes_above(found))
+        and not (opening and found.find_parent("section") is not section)
+    ]
+
+
+def classes_above(element: Tag) -> list[str]:
+    return [name for parent in element.parents for name in (parent.get("class") or [])]
+
+
+def automatic(section: Tag) -> list[tuple[str, list[Tag]]]:
+    """The slides of a section: a suffix for the title, and what to show."""
+    pictures = own(section, "figure:has(img)")[:1]
+    if section.find("h1", recursive=False):
+        return [("", own(section, "blockquote")[:1]), *((": the picture", [p]) for p in pictures)]
+    if section["id"] == REMEMBER:
+        return [("", own(section, "ul, ol")[:1])]
+    formulas = own(section, "div.math[id]")[:2]
+    printed = own(section, ".cell_output:has(pre), table")[:1] if not (formulas or pictures) else []
+    shown = [("", formulas or printed)] if formulas or printed else []
+    return [*shown, *((": the picture", [p]) for p in pictures)]
+
+
+def first_words(section: Tag) -> str:
+    """The first paragraph of a section, three sentences at most: what its author says first."""
+    for paragraph in own(section, "p"):
+        if not paragraph.find_parent(["figure", "blockquote", "li"]):
+            text = " ".join(paragraph.get_text().split())
+            return " ".join(re.split(r"(?<=[.?!])\s+(?=[A-Z])", text)[:3])
+    return ""
+
+
+def chosen(article: Tag, plan: dict[str, Any], name: str, lost: list[str]) -> list[Tag] | None:
+    """What slides.yml picks, or None if the chapter no longer has all of it."""
+    found = []
     for selector in plan.get("show", []):
-        element = find(article, selector, name)
+        element = article.select_one(selector)
+        if element is None:
+            lost.append(f"{name}: nothing is named {selector!r}")
+            return None
+        found.append(element)
+    return found
+
+
+def slide(title: str, shown: list[Tag], say: list[str], notes: str, page: Path) -> str:
+    """One slide, as the text of a <section>, with the speaker's notes."""
+    copies = [copy.copy(element) for element in shown]
+    for element in copies:
         clean(element, page)
-        shown.append(str(element))
     # The words hold TeX between \( and \), which MathJax is to read.
-    points = "".join(
-        f'<li><span class="tex2jax_process mathjax_process">{html.escape(line)}</span></li>'
-        for line in plan.get("say", [])
-    )
+    mark = '<span class="tex2jax_process mathjax_process">'
+    points = "".join(f"<li>{mark}{html.escape(line)}</span></li>" for line in say)
     return (
         f'<section class="slide" aria-label="{html.escape(title)}"><h2>{html.escape(title)}</h2>'
         f"{f'<ul>{points}</ul>' if points else ''}"
-        f'<div class="body">{"".join(shown)}</div></section>'
+        f'<div class="body">{"".join(map(str, copies))}</div>'
+        f'<aside class="notes" hidden>{mark}{html.escape(notes)}</span></aside></section>'
     )
 
 
-def deck(name: str, plans: list[dict[str, Any]], folder: Path = built_page.HTML) -> str:
-    """All slides of the chapter `name`, as one HTML page."""
+def slides_of(article: Tag, plan: dict[str, Any], name: str, page: Path, lost: list[str]) -> str:
+    """All slides of a chapter; ``lost`` collects what slides.yml names in vain."""
+    parts = {str(part["id"]): part for part in sections(article)}
+    picked: dict[str, list[dict[str, Any]]] = {}
+    for one in plan.get("slides", []):
+        if one["section"] not in parts:
+            lost.append(f"{name}: there is no section {one['section']!r}")
+        picked.setdefault(one["section"], []).append(one)
+    made = []
+    for number, (key, part) in enumerate(parts.items()):
+        heading = part.find(["h1", "h2"])
+        title = words(heading) if isinstance(heading, Tag) else key
+        notes = first_words(part)
+        own_notes = {0: plan.get("open"), len(parts) - 1: plan.get("close")}.get(number)
+        notes = "\n".join(filter(None, [own_notes, notes]))
+        mine = [(one, chosen(article, one, name, lost)) for one in picked.get(key, [])]
+        if mine and all(shown is not None for _, shown in mine):
+            for one, shown in mine:
+                told = "\n".join(filter(None, [one.get("notes"), notes]))
+                made.append(
+                    slide(one.get("title", title), shown or [], one.get("say", []), told, page)
+                )
+        else:
+            say = picked[key][0].get("say", []) if key in picked else []
+            for suffix, shown in automatic(part):
+                made.append(slide(title + suffix, shown, [] if suffix else say, notes, page))
+        if number == 0 and plan.get("ask"):
+            made.append(slide("Before we begin", [], [plan["ask"]], plan.get("open", ""), page))
+    return "".join(made)
+
+
+def deck(
+    name: str,
+    plan: dict[str, Any],
+    folder: Path = built_page.HTML,
+    lost: list[str] | None = None,
+) -> str:
+    """All slides of the chapter `name`, as one HTML page; ``lost`` collects complaints."""
     soup, article = built_page.read(name, folder)
     title = words(find(article, "h1", name))
-    slides = "".join(slide(article, plan, name, folder / f"{name}.html") for plan in plans)
+    complaints = lost if lost is not None else []
+    slides = slides_of(article, plan, name, folder / f"{name}.html", complaints)
     style, script = (
         (HERE / f"slides.{kind}").read_text(encoding="utf-8") for kind in ("css", "js")
     )
@@ -101,13 +200,17 @@ def deck(name: str, plans: list[dict[str, Any]], folder: Path = built_page.HTML)
         "<script defer src='mathjax.js'></script></head>"
         f"<body class='tex2jax_ignore mathjax_ignore'><main>{slides}</main><footer>"
         f"<span>{html.escape(title)}</span><button id='back' type='button'>back</button>"
+        "<button id='speak' type='button'>notes</button>"
         "<output id='counter'></output><button id='next' type='button'>next</button></footer>"
         f"<script>{script}</script></body></html>"
     )
 
 
 def make_slides(
-    target: Path = TARGET, folder: Path = built_page.HTML, plan: Path = PLAN
+    target: Path = TARGET,
+    folder: Path = built_page.HTML,
+    plan: Path = PLAN,
+    lost: list[str] | None = None,
 ) -> list[Path]:
     """Write one page of slides per chapter of `plan`; the files."""
     target.mkdir(parents=True, exist_ok=True)
@@ -115,13 +218,18 @@ def make_slides(
     files = []
     for name, plans in yaml.safe_load(plan.read_text(encoding="utf-8")).items():
         files.append(target / f"{Path(name).name}.html")
-        files[-1].write_text(deck(name, plans, folder), encoding="utf-8")
+        files[-1].write_text(deck(name, plans or {}, folder, lost), encoding="utf-8")
     return files
 
 
 def main() -> int:
-    for file in make_slides():
+    lost: list[str] = []
+    for file in make_slides(lost=lost):
         print(f"Open these slides: {file}")
+    for complaint in lost:
+        print(
+            f"book/slides.yml: {complaint}; the section has its automatic slide.", file=sys.stderr
+        )
     return 0
 
 

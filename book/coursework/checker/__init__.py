@@ -41,7 +41,7 @@ class Task:
     title: str
     points: int
     chapter: int
-    heading: str
+    topic: str
     examine: Examine
     answers: int = 1
 
@@ -52,46 +52,46 @@ TASKS = {
         "probability of a ranking",
         8,
         3,
-        "A list, drawn from the top",
+        "the probability of a list",
         policies.ranking_probability,
     ),
     "task1b": Task(
         "expectation by enumeration",
         4,
         4,
-        "The exposure of a policy: all lists",
+        "expectations over all lists",
         policies.expectation,
     ),
-    "task2": Task("a sampler", 10, 3, "A race, and a sort", policies.sampler),
+    "task2": Task("a sampler", 10, 3, "drawing a list by noise and a sort", policies.sampler),
     "task3a": Task(
         "exposure by sampling",
         6,
         4,
-        "The exposure of a policy: some lists",
+        "exposure from a sample of lists",
         policies.sampled_exposure,
     ),
     "task3b": Task(
         "exact exposure",
         10,
         4,
-        "The exposure of a policy: a race",
+        "exposure by a race",
         policies.exact_exposure,
     ),
     "task4a": Task(
         "D_ind and D_group by hand",
         6,
         5,
-        "Individual disparity",
+        "individual disparity",
         disparities.by_hand,
         answers=2,
     ),
-    "task4b": Task("D_ind as a function", 8, 5, "Individual disparity", disparities.individual),
-    "task4c": Task("D_group as a function", 8, 5, "Group disparity", disparities.group),
-    "task5": Task("gradient of expected DCG", 12, 6, "A baseline for free", learning.gradient),
-    "task6": Task("Fair-PG-Rank", 10, 7, "Algorithm 1, line by line", learning.loop),
-    "task7a": Task("a sweep over lambda", 5, 7, "Turning the dial", learning.sweep),
-    "task7b": Task("reading the sweep", 5, 7, "Turning the dial", learning.reading, answers=2),
-    "task8": Task("a disparity of your own", 8, 7, "A disparity of your own", own.own_disparity),
+    "task4b": Task("D_ind as a function", 8, 5, "individual disparity", disparities.individual),
+    "task4c": Task("D_group as a function", 8, 5, "group disparity", disparities.group),
+    "task5": Task("gradient of expected DCG", 12, 6, "the baseline", learning.gradient),
+    "task6": Task("Fair-PG-Rank", 10, 7, "Algorithm 1", learning.loop),
+    "task7a": Task("a sweep over lambda", 5, 7, "the dial lambda", learning.sweep),
+    "task7b": Task("reading the sweep", 5, 7, "the dial lambda", learning.reading, answers=2),
+    "task8": Task("a disparity of your own", 8, 7, "a disparity of your own", own.own_disparity),
 }
 
 
@@ -161,8 +161,8 @@ def examined(task: str, answers: tuple[Any, ...], seed: int) -> tuple[int, list[
     points = int(found.share * asked.points)
     lines = [f"{head}: {points} of {asked.points} points"]
     if points < asked.points:
-        headings = " and ".join(f'"{heading}"' for heading in found.read or (asked.heading,))
-        hint = f"To read: chapter {asked.chapter}, {headings}."
+        topics = " and ".join(found.read or (asked.topic,))
+        hint = f"To read: chapter {asked.chapter}, on {topics}."
         lines += [
             textwrap.fill(line, WIDTH, initial_indent="  ", subsequent_indent="  ")
             for line in [*found.message.splitlines(), hint]

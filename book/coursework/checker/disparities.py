@@ -308,7 +308,7 @@ def by_hand(answers: tuple[Any, ...], generator: Generator) -> Finding:
         share += found.share / 2
         if found.message:
             messages.append(f"{name}: {found.message}")
-            read.append("Individual disparity" if name == "D_ind" else "Group disparity")
+            read.append("individual disparity" if name == "D_ind" else "group disparity")
     return Finding(share, "\n".join(messages), tuple(read))
 
 

@@ -22,7 +22,7 @@ NARROW = " Your answer is in {}: keep to double precision, as the notebook's fir
 
 class Finding(NamedTuple):
     """The share of a task's points, what to tell the student (empty if all is right), and the
-    headings of the chapter to read where they are not the task's own.
+    topics of the chapter to read where they are not the task's own.
     """
 
     share: float
@@ -42,7 +42,7 @@ class Wrong(Exception):  # noqa: N818 - a finding on its way up, not a failure o
 class Case:
     """One input by the names of its arguments, and the right answer.
 
-    ``edge`` says what is odd about it, ``read`` under which heading of the task's chapter, if it is
+    ``edge`` says what is odd about it, ``read`` what to read in the task's chapter, if it is
     another than the task's, and ``tolerance`` how much rounding it forces upon single precision.
     """
 

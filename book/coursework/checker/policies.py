@@ -14,7 +14,7 @@ from fairpg_lite.exposure import position_bias, ranking_exposure
 from fairpg_lite.policy import PlackettLuce
 
 DRAWS = 20_000
-NUMERICS = "Where a computer gets it wrong"
+NUMERICS = "what a computer gets wrong with exp"
 NATURAL = "This is the natural logarithm; the position bias is 1/log2(1 + j), base 2."
 
 

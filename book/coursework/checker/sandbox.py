@@ -44,12 +44,12 @@ def limit(memory: float, block_sockets: bool) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (size, size))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     if block_sockets:
+        socket.socket = NoSocket  # type: ignore[misc]
 
-        def refuse(*arguments: Any, **options: Any) -> Any:
-            raise PermissionError("a submission has no network")
 
-        for name in ("socket", "create_connection", "getaddrinfo"):
-            setattr(socket, name, refuse)
+class NoSocket(socket.socket):
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        raise PermissionError("a submission has no network")
 
 
 class Desk:
