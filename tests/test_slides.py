@@ -167,10 +167,9 @@ def test_axe_finds_no_barrier_on_any_slide(window, slides):
 
 
 @ask.needs_chromium
-def test_a_slide_that_is_too_full_shrinks_and_one_that_cannot_is_seen(window, slides, tmp_path):
+def test_a_slide_that_is_too_full_is_seen(window, slides, tmp_path):
     (tmp_path / "mathjax.js").write_bytes((slides[0].parent / "mathjax.js").read_bytes())
-    for lines, fits in ((20, True), (400, False)):
-        file = tmp_path / f"full_{lines}.html"
-        text = slides[0].read_text()
-        file.write_text(text.replace("<blockquote>", "<p>line</p>" * lines + "<blockquote>", 1))
-        assert (open_slides(window, file).evaluate(OUTSIDE) == []) == fits
+    file = tmp_path / "full.html"
+    text = slides[0].read_text()
+    file.write_text(text.replace("<blockquote>", "<p>line</p>" * 400 + "<blockquote>", 1))
+    assert open_slides(window, file).evaluate(OUTSIDE) != []
