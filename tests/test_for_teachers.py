@@ -145,3 +145,17 @@ def test_gradescope_s_format_has_a_test_per_task():
     assert {frozenset(test) for test in told["tests"]} == {
         frozenset(["name", "score", "max_score", "output", "output_format"])
     }
+
+
+def test_the_weeks_of_the_teachers_page_are_those_of_the_tool():
+    text = (tool.ROOT / "book" / "for_teachers.md").read_text()
+    rows = re.findall(r"^\| (\d) \| chapters [^|]+\| (\d), (\d) \| (\d+) \|", text, re.M)
+    assert {int(week): (int(a), int(b)) for week, a, b, _ in rows} == tool.WEEKS
+    for week, _, _, points in rows:
+        mine = [t.points for name, t in TASKS.items() if int(name[4]) in tool.WEEKS[int(week)]]
+        assert sum(mine) == int(points)
+    outcomes = re.findall(r"^\| (\d) \| [^|]+ \| ([12]) \| ([1-4]) \|$", text, re.M)
+    assert {int(t): int(four) for t, _, four in outcomes} == {
+        task: week for week, tasks in tool.WEEKS.items() for task in tasks
+    }
+    assert all((int(four) + 1) // 2 == int(two) for _, two, four in outcomes)

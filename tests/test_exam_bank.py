@@ -1,0 +1,100 @@
+"""The exam bank: every question has an answer and a chapter, and its numbers come out."""
+
+import itertools
+import math
+import re
+
+import pytest
+import torch
+
+import fairpg_lite as fpg
+from tools.check_chapters import ROOT
+
+TEXT = (ROOT / "book" / "exam_bank.md").read_text()
+QUESTION = re.compile(
+    r"^\*\*Question (\d+)\.\*\* (.+?)\n\n:::\{admonition\} Answer (\d+) \(chapter (\d)\)\n"
+    r":class: dropdown\n(.+?)\n:::$",
+    re.M | re.S,
+)
+BANK = {
+    int(n): (question, int(chapter), answer)
+    for n, question, _, chapter, answer in QUESTION.findall(TEXT)
+}
+V = [1 / math.log2(1 + j) for j in range(1, 11)]
+
+
+def three(x):
+    return f"{x:.3f}".removeprefix("0")
+
+
+def tensor(*values):
+    return torch.tensor(values, dtype=torch.float64)
+
+
+def test_at_least_thirty_questions_each_with_an_answer_in_the_order_of_the_chapters():
+    assert len(BANK) >= 30
+    assert list(BANK) == list(range(1, len(BANK) + 1))
+    assert TEXT.count("**Question ") == len(BANK) == TEXT.count("{admonition} Answer")
+    chapters = [chapter for _, chapter, _ in BANK.values()]
+    assert chapters == sorted(chapters)
+    assert set(chapters) == set(range(1, 9))
+
+
+def answer(words):
+    """The answer to the one question that holds these words."""
+    (found,) = [a for question, _, a in BANK.values() if words in question]
+    return found
+
+
+def coin():
+    return float(fpg.individual_disparity(tensor(V[0], V[1]), tensor(1, 1)))
+
+
+def pairs(merits):
+    return sum(a >= b > 0 for a, b in itertools.product(merits, merits))
+
+
+men, women = sum(V[:5]) / 5, sum(V[5:]) / 5
+ten = fpg.group_disparity(
+    tensor(*V), tensor(*[0.89] * 5, *[0.88] * 5), torch.tensor([0] * 5 + [1] * 5)
+)
+small = fpg.group_disparity(tensor(1, V[1], 0.5), tensor(1, 1, 0.9), torch.tensor([0, 0, 1]))
+race = fpg.PlackettLuce(tensor(math.log(3), 0)).exposure()
+third = fpg.PlackettLuce(tensor(0, 0, math.log(2)))
+relevance = tensor(3, 0, 1)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("first three positions", [three(V[1]), three(V[2])]),
+        (
+            "Five men",
+            [three(men), three(women), f"{women / men:.0%}".replace("%", " %"), three(ten)],
+        ),
+        ("no single list fair", [three(V[1]), three((1 + V[1]) / 2 - 5e-4)]),
+        ("relevance 3, 0 and 1", [three(fpg.ndcg(torch.arange(3), relevance)), three(7 + V[1])]),
+        ("list third, first", [r"\frac14"]),
+        ("scores $\\ln 3$ and 0", [three(race[0]), three(race[1])]),
+        ("three documents sum to", [three(sum(V[:3]))]),
+        ("pairs does $H$ have", ["Seven"]),
+        ("of merit 1 have the exposures", [three(coin())]),
+        ("Group 0 has two", [three(small)]),
+        ("A fair coin puts", [three(coin())]),
+    ],
+)
+def test_the_numbers_of_an_answer_come_out(words, said):
+    for number in said:
+        assert number in answer(words)
+
+
+def test_the_other_facts():
+    assert pairs([2, 2, 1]) == 7
+    assert float(third.log_prob(torch.tensor([2, 0, 1])).exp()) == pytest.approx(1 / 4)
+    assert float(fpg.individual_disparity(tensor(V[1], V[0]), tensor(2, 1))) == 0
+    assert math.factorial(20) > 2e18
+    s = torch.zeros(2, dtype=torch.float64, requires_grad=True)
+    (slope,) = torch.autograd.grad(fpg.PlackettLuce(s).log_prob(torch.arange(2)), s)
+    assert slope.tolist() == [0.5, -0.5]
+    both = fpg.PlackettLuce(torch.zeros(2, dtype=torch.float64)).exposure()
+    assert float(fpg.individual_disparity(both, tensor(1, 1))) < 1e-9
