@@ -138,7 +138,8 @@ class Session:
                 self.stops += 1
                 at = next(k for k in itertools.count(cell + 1) if k not in self.skip)
                 self.skip.add(at)
-                self._note(f"Cell {at + 1}: {stopped or 'no message'}; it was left out.")
+                why = stopped if isinstance(stopped, Stopped) else "it sent messages of its own"
+                self._note(f"Cell {at + 1}: {why}; it was left out.")
                 self.close()
         raise Stopped(f"it was stopped {PATIENCE} times")
 
