@@ -26,7 +26,7 @@ def graded(tmp_path_factory):
 
 def command(folder):
     paths = ["--out", str(folder / "grades.csv"), "--feedback", str(folder / "feedback")]
-    return main(["grade", str(folder / "submissions"), *paths, "--timeout", "10", "--jobs", "2"])
+    return main(["grade", str(folder / "submissions"), *paths, "--timeout", "5", "--jobs", "2"])
 
 
 def log_lines(log):
@@ -52,7 +52,7 @@ def test_everybody_has_a_page_that_says_why(graded):
     folder, rows = graded
     pages = {name: (folder / "feedback" / f"{name}.html").read_text() for name in rows}
     words = {
-        "003_hanging_function": "took longer than 10 seconds",
+        "003_hanging_function": "took longer than 5 seconds",
         "004_exits": "ends with SystemExit",
         "005_dies": "the process ended",
         "007_forger": "the process sent something that is no answer",

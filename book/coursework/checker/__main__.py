@@ -15,7 +15,9 @@ def main(arguments: list[str] | None = None) -> int:
     command.add_argument("submissions", type=Path, help="NAME.ipynb, or a folder NAME, for each")
     command.add_argument("--out", type=Path, default=Path("grades.csv"), help="the table to write")
     command.add_argument("--feedback", type=Path, default=Path("feedback"), help="a page for each")
-    command.add_argument("--timeout", type=float, default=60.0, help="seconds per cell and task")
+    command.add_argument(
+        "--timeout", type=float, default=60.0, help="processor seconds per cell and task"
+    )
     command.add_argument("--memory", type=float, default=6.0, help="gigabytes per submission")
     command.add_argument("--jobs", type=int, default=2, help="submissions at the same time")
     command.add_argument("--seed", type=int, default=1, help="of the inputs that functions get")
