@@ -140,27 +140,51 @@ def test_evaluate_is_the_modules_evaluate(here, capsys, k):
             cells = [row[f"{name}_{figure}"] for row in rows]
             np.testing.assert_array_equal([float(c) if c else np.nan for c in cells], values)
     # One query holds nothing relevant, and a few lack a group.
-    nan = fl.evaluate(scorer, data, k, undefined=np.nan, undefined_disparity=np.nan)
-    counts = {name: int((~values.isnan()).sum()) for name, values in nan.per_query.items()}
-    assert found["counted"] == counts
-    assert counts["ndcg"] == counts["average_rank"] == 29
-    assert counts["d_group"] < 29
-    assert counts["d_ind"] == 30
+    nan = fl.evaluate(scorer, data, k, undefined=np.nan, undefined_disparity=np.nan).per_query
+    for name, count in found["counted"].items():
+        expected = 29 if name in ("err", "d_ind") else int((~nan[name].isnan()).sum())
+        assert count == expected
+    assert found["counted"]["ndcg"] == 29 > found["counted"]["d_group"]
 
 
-def test_the_table_shows_the_same_figures(here, capsys):
+def test_the_table_shows_the_same_measures(here, capsys):
     found = json.loads(run(capsys, "evaluate", "model", "test.txt", "--k", "3", "--json")[1])
     code, out, err = run(capsys, "evaluate", "model", "test.txt", "--k", "3")
     lines = out.splitlines()
     assert (code, err) == (0, "")
     assert "30 queries, 150 documents" in lines[0]
     names = ["NDCG", "NDCG@3", "ERR@3", "average rank", "D_ind", "D_group", "two-sided gap"]
+    expected = fl.evaluate(load_model("model").scorer, with_groups("test.txt"), 3)
     for name, measure, line in zip(names, found["policy"], lines[3:10], strict=True):
-        values = [f"{found[kind][measure]:.4f}" for kind in ("policy", "ranking")]
-        assert line.split() == [*name.split(), *values, str(found["counted"][measure])]
-    assert lines[11:] == [
-        "Queries without an answer count 1 in NDCG and 0 in D_group (--undefined 1)."
-    ]
+        low, high = expected.interval(measure)
+        assert found["interval"][measure] == [low, high]
+        values = [f"{found['policy'][measure]:.4f}", f"{low:.4f}", "to", f"{high:.4f}"]
+        values += [f"{found['ranking'][measure]:.4f}", str(found["counted"][measure])]
+        assert line.split() == [*name.split(), *values]
+    assert lines[11] == (
+        "Gain: 2^grade - 1. Queries without an answer count 1 in NDCG, 0 in ERR and disparity "
+        "(--undefined 1)."
+    )
+
+
+def test_two_models_are_compared_query_by_query(here, capsys):
+    assert run(capsys, "fit", "train.txt", *GROUPS, *QUICK, "--out", "plain", "-q")[0] == 0
+    call = ["evaluate", "model", "plain", "test.txt", "--gain", "linear"]
+    found = json.loads(run(capsys, *call, "--json", "--per-query", "q.csv")[1])
+    data = with_groups("test.txt")
+    ours, theirs = (
+        fl.evaluate(load_model(name).scorer, data, gain="linear") for name in ("model", "plain")
+    )
+    for measure, difference in found["difference"].items():
+        expected = ours.compare(theirs, measure)
+        assert list(difference.values()) == pytest.approx(list(expected), nan_ok=True)
+    rows = list(csv.DictReader(Path("q.csv").read_text().splitlines()))
+    by_hand = np.mean([float(r["policy_ndcg"]) - float(r["other_ndcg"]) for r in rows])
+    assert found["difference"]["ndcg"]["mean"] == pytest.approx(by_hand)
+    lines = run(capsys, *call)[1].splitlines()
+    assert lines[0].startswith("A = model and B = plain on test.txt: 30 queries")
+    assert f"{found['difference']['ndcg']['p_value']:.3f}" in lines[3].split()
+    assert lines[-2].startswith("Gain: the grade.")
 
 
 @pytest.mark.parametrize("undefined", ["0", "1", "skip"])
@@ -185,7 +209,7 @@ def test_what_undefined_queries_count_is_chosen_and_said(here, capsys, undefined
             elif undefined != "skip":
                 values.append(float(filler))
         assert found["policy"][name] == pytest.approx(np.mean(values), rel=1e-5)
-    foot = run(capsys, *call)[1].splitlines()[-1]
+    foot = run(capsys, *call)[1].splitlines()[-2]
     assert f"(--undefined {undefined})" in foot
     assert ("left out" in foot) == (undefined == "skip")
 
@@ -415,6 +439,7 @@ MISTAKES = {
     "drop what": ([*FIT, "--drop-group-feature"], 2, "--group-feature ID"),
     "two groupings": ([*FIT, *GROUPS, "--groups", "x"], 2, "give one"),
     "cut-off": (["evaluate", "model", "test.txt", "--k", "0"], 2, "--k: '0'"),
+    "three models": (["evaluate", "model", "model", "model", "test.txt"], 2, "two models at most"),
     "no chance": (["rank", "model", "test.txt", "--most-probable", "--seed", "1"], 2, "leave out"),
     "missing file": (["fit", "nil.txt", "--out", "new"], 1, "nil.txt: there is no such file"),
     "missing labels": ([*FIT, "--groups", "nil.txt"], 1, "nil.txt: there is no such file"),
