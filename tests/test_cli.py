@@ -410,6 +410,9 @@ MISTAKES = {
     "zero lr": ([*FIT, "--lr", "0"], 2, "'0' is not a number above 0"),
     "half an epoch": ([*FIT, "--epochs", "0.5"], 2, "'0.5' is not a whole number"),
     "threshold": ([*FIT, *GROUPS, "--group-threshold", "x"], 2, "'x' is not a number (see"),
+    "grade 200": (["fit", "steep.txt", "--out", "new"], 1, "the gain of relevance 200.0 is inf"),
+    "grade 200 there": (["evaluate", "model", "steep.txt"], 1, "the gain of relevance 200.0 is"),
+    "query file": (["fit", "q.txt", "--out", "new"], 1, "q.txt.query: the counts add up to 5"),
     "seed": ([*FIT, "--seed", 10**23], 2, "--seed: 100000000000000000000000 is too large"),
     "empty out": (["fit", "train.txt", "--out", ""], 2, "--out: the name is empty"),
     "empty output": (["rank", "model", "test.txt", "--output", " "], 2, "the name is empty"),
@@ -465,6 +468,9 @@ def test_a_mistake_is_answered_in_one_line(here, capsys, name):
     Path("bad.txt").write_text("1 qid:1 1:1\n1 qid:1 1:nan\n")
     Path("cut.txt").write_text("1 qid:1 1:1\n1 qid:1 1:2")
     Path("zero.txt").write_text("1 qid:1 0:1\n")
+    Path("steep.txt").write_text("200 qid:1 1:1 2:0 3:1\n0 qid:1 1:2 2:1 3:0\n")
+    Path("q.txt").write_text("1 1:1\n0 1:2\n")
+    Path("q.txt.query").write_text("2\n3\n")
     Path("bad.csv").write_text("1 qid:1 1:1\n")
     argv, expected, message = MISTAKES[name]
     code, out, err = run(capsys, *argv)
@@ -472,7 +478,7 @@ def test_a_mistake_is_answered_in_one_line(here, capsys, name):
     assert message in err
     assert err.count("\n") == 1, err
     assert err.startswith("fairpg-lite")
-    assert not Path("new").exists()  # nothing was begun
+    assert not Path("new").exists() or not os.listdir("new")  # nothing was begun
 
 
 def test_the_ways_out_work(here, capsys):
