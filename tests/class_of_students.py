@@ -25,10 +25,14 @@ def code(name):
     return [cell.source for cell in cells if cell.cell_type == "code"]
 
 
+def by_hand(seed):
+    three = disparities.three_documents(seed)
+    return float(individual_disparity(*three[:2])), float(group_disparity(*three))
+
+
 def typed(seed):
     """What somebody who works by hand types for tasks 4a and 7b."""
-    three = disparities.three_documents(seed)
-    d_ind, d_group = individual_disparity(*three[:2]), group_disparity(*three)
+    d_ind, d_group = by_hand(seed)
     curve = learning.tradeoff(seed)
     place = next((k for k in range(7) if curve[k, 1] <= curve[0, 1] / 2), 6)
     cost = float(curve[0, 0] - curve[place, 0])
@@ -117,7 +121,7 @@ NO_MASK = "    return fpg.individual_disparity(exposure, merit)"
 KINDS = {
     "right": ({}, [], {}),
     "by_hand": ("typed", [], {}),
-    "neighbour": ("typed for another seed", [], {"task4a": 0, "task7b": None}),
+    "neighbour": ("typed for another seed", [], {"task4a": None, "task7b": None}),
     "slips": (
         {"task1a": LOG, "task3a": SUM, "task4b": NO_MASK},
         [],
@@ -175,8 +179,12 @@ def student(kind, seed, folder, only=None):
     notebook = {"cells": made, "metadata": {}, "nbformat": 4, "nbformat_minor": 4}
     points = {task: n if only is None or task in only else 0 for task, n in FULL.items()}
     points |= {task: n for task, n in differ.items() if only is None or task in only}
-    if points["task7b"] is None:  # two seeds may share lambda or cost
-        points["task7b"] = None if only is None else 0
+    if kind == "neighbour":  # half the points for each number that two seeds happen to share
+        own, other = by_hand(seed), by_hand(seed + 1)
+        points["task4a"] = 3 * sum(
+            abs(a - round(b, 3)) <= 0.001 for a, b in zip(own, other, strict=True)
+        )
+        points["task7b"] = 0 if only is not None else None
     return json.dumps(notebook), points
 
 
