@@ -31,8 +31,6 @@ ANSWER = 15.0
 """Seconds a scheduler may take to answer."""
 WARN_AFTER = 20.0
 """Seconds without a worker before a warning."""
-LARGE = 1_000_000
-"""Bytes of an experiment (its data) that are sent to the workers once."""
 
 
 @contextmanager
@@ -46,19 +44,10 @@ def on_cluster(
         _agree(client, scheduler, packages, watch)
         executor, here = client.get_executor(pure=False), identity(packages)
 
-        packed: dict[int, Any] = {}
-
         def submit(cell: Cell, dtype: torch.dtype) -> Future:
             # Packed: the scheduler opens what it can read, and has no need of these packages.
-            job = partial(alike, here, packages, compute, cell.lam, cell.seed, dtype)
-            experiment = id(cell.experiment)
-            if experiment not in packed:
-                packed[experiment] = cloudpickle.dumps(cell.experiment)
-                if len(packed[experiment]) > LARGE:  # data travel once, not with every cell
-                    packed[experiment] = client.scatter(
-                        packed[experiment], broadcast=True, hash=False
-                    )
-            return executor.submit(_unpacks(), cloudpickle.dumps(job), packed[experiment])
+            job = partial(alike, here, packages, compute, cell, dtype)
+            return executor.submit(_unpacks(), cloudpickle.dumps(job))
 
         yield submit, watch
 
@@ -173,11 +162,11 @@ def _asks(packages: list[str]) -> Callable[[], dict[str, str]]:
     return ask
 
 
-def _unpacks() -> Callable[[bytes, bytes], dict[str, Any]]:
-    def unpack_and_run(job: bytes, experiment: bytes) -> dict[str, Any]:
+def _unpacks() -> Callable[[bytes], dict[str, Any]]:
+    def unpack_and_run(job: bytes) -> dict[str, Any]:
         import pickle
 
-        return pickle.loads(job)(pickle.loads(experiment))
+        return pickle.loads(job)()
 
     return unpack_and_run
 
@@ -221,16 +210,8 @@ def shipped_packages(cells: Sequence[Cell]) -> list[str]:
     return sorted(n for n, s in specs.items() if s and s.origin and "-packages" not in s.origin)
 
 
-def alike(
-    here: dict[str, str],
-    packages: list[str],
-    work: Callable[[Cell, torch.dtype], dict[str, Any]],
-    lam: float,
-    seed: int,
-    dtype: torch.dtype,
-    experiment: Any,
-) -> dict[str, Any]:
-    """``work`` on one cell, unless this is a worker that came later with other versions."""
+def alike(here: dict[str, str], packages: list[str], work: Callable[..., Any], *given: Any) -> Any:
+    """``work(*given)``, unless this is a worker that came later with other versions."""
     if identity(packages) != here:
         raise RuntimeError("a worker with other versions has joined the cluster")
-    return work(Cell(experiment, lam, seed), dtype)
+    return work(*given)

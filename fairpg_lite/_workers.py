@@ -6,6 +6,7 @@ again.
 """
 
 import random
+import sys
 import threading
 import time
 import traceback
@@ -152,5 +153,13 @@ def describe(error: BaseException) -> dict[str, Any]:
     """An error as it is stored: type, message and the way to it, without this machine's paths."""
     # The first frame is `_compute`, above.
     frames = traceback.extract_tb(error.__traceback__)[1:]
-    way = [f"{Path(f.filename).name}:{f.lineno} in {f.name}: {f.line}" for f in frames]
+    way = [f"{_short(f.filename)}:{f.lineno} in {f.name}: {f.line}" for f in frames]
     return {"type": type(error).__name__, "message": str(error), "traceback": way}
+
+
+def _short(filename: str) -> str:
+    """The path below the package's or an installed library's root, else the bare name."""
+    path = Path(filename)
+    roots = [_provenance.PACKAGE.parent, *(Path(p) for p in sys.path if "-packages" in p)]
+    inside = [path.relative_to(root).as_posix() for root in roots if path.is_relative_to(root)]
+    return inside[0] if inside else path.name

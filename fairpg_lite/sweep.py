@@ -155,6 +155,23 @@ def collect(out: str | Path, *, without: Iterable[str] = (), **about: Any) -> Pa
     continued by `run_cells` like any other.
 
     Chapter 15.
+
+    >>> import tempfile
+    >>> from dataclasses import dataclass
+    >>> @dataclass(frozen=True)
+    ... class Power:
+    ...     name = "power"
+    ...
+    ...     def __call__(self, lam, seed):
+    ...         return {"value": lam**2 + seed}
+    >>> with tempfile.TemporaryDirectory() as out:
+    ...     cells = sweep(Power(), [0.1], [0, 1], out, progress=False)
+    ...     rows = collect(out).read_text().splitlines()
+    ...     load_cells(out) == cells
+    True
+    >>> [row.split(",")[:4] for row in rows]  # doctest: +NORMALIZE_WHITESPACE
+    [['method', 'lam', 'seed', 'value'], ['power', '0.1', '0', '0.010000000000000002'],
+     ['power', '0.1', '1', '1.01']]
     """
     out = Path(out)
     with _alone(out):
@@ -182,14 +199,12 @@ def _less(cell: Record, names: set[str]) -> Record:
 @contextmanager
 def _alone(out: Path) -> Iterator[None]:
     """Two that collect at once would lose what one of them wrote."""
-    try:
-        import fcntl
-    except ImportError:  # Windows
-        yield
-        return
     folder = os.open(out, os.O_RDONLY)
     try:
-        fcntl.flock(folder, fcntl.LOCK_EX)
+        with suppress(ImportError):  # Windows
+            import fcntl
+
+            fcntl.flock(folder, fcntl.LOCK_EX)
         yield
     finally:
         os.close(folder)

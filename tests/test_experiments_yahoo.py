@@ -15,7 +15,7 @@ from sklearn.metrics import ndcg_score
 import fairpg_lite
 from experiments import mslr, ranking_data, yahoo
 from experiments.__main__ import main
-from experiments.rankers import PolicyRanker, RankSVM, Trees, measure
+from experiments.rankers import FairPGRank, RankSVM, Trees, measure
 from experiments.rankers_report import PAPER_TABLE_1, data_of, tradeoff_panel
 from experiments.ranking_data import cached_stand_in, load_parts
 from fairpg_lite import LinearScorer, RankingDataset, fit, mslr_sample, yahoo_like
@@ -123,7 +123,7 @@ def test_a_cell_is_equal_when_run_again(on_files, files, on_mslr, tmp_path):
     (half,) = (c for c in again if c.experiment.name == methods[0] and c.lam == 100.0)
     settings = {"check_counts": False, "model": "neural", "entropy": 0.0, "share": 0.02}
     settings |= {"data": "yahoo", "root": str(files), "checkpoints": tmp_path}
-    interrupted = PolicyRanker(epochs=1, **settings)
+    interrupted = FairPGRank(epochs=1, **settings)
     parts = interrupted.parts(0)
     fit(
         interrupted.scorer(parts.train, 0),
@@ -132,7 +132,7 @@ def test_a_cell_is_equal_when_run_again(on_files, files, on_mslr, tmp_path):
         progress=False,
         checkpoint=interrupted._checkpoint(100.0, 0),
     )
-    went_on = PolicyRanker(epochs=3, **settings)
+    went_on = FairPGRank(epochs=3, **settings)
     assert list(tmp_path.glob("*.pt"))
     stored = next(c for c in first if c["method"] == methods[0] and c["lam"] == 100.0)
     assert half.experiment == went_on  # where files lie is no part of an experiment
@@ -153,11 +153,11 @@ def test_seeds_matter_and_lambdas_too(on_mslr):
 def test_the_kept_epoch_is_the_one_that_was_judged(on_files):
     """A network whose validation gets worse is judged with the weights of an earlier epoch."""
     settings = {"data": "mslr", "share": 0.1, "model": "neural", "entropy": 0.0, "lr": 0.01}
-    ranker = PolicyRanker(**settings, epochs=4, patience=4)
+    ranker = FairPGRank(**settings, epochs=4, patience=4)
     cell = {"lam": 30.0, "config": {"patience": 4}, "result": ranker(30.0, 0)}
     kept = mslr.kept_epoch(cell)
     assert kept < 4
-    shorter = PolicyRanker(**settings, epochs=kept)(30.0, 0)
+    shorter = FairPGRank(**settings, epochs=kept)(30.0, 0)
     for name in ("test_ndcg_at_10", "test_policy_d_ind", "train_policy_ndcg"):
         assert shorter[name] == cell["result"][name]
     (last, *_) = (c for c in on_files[0] if c["method"].startswith("fair_pg_rank"))
@@ -300,7 +300,7 @@ def test_the_stand_in_says_that_it_is_one(tmp_path):
 
 def test_the_papers_settings():
     for cell in yahoo.plan(stand_in=True):
-        if not isinstance(cell.experiment, PolicyRanker):
+        if not isinstance(cell.experiment, FairPGRank):
             assert cell.lam == 0
             continue
         config = cell.experiment.config(cell.lam, cell.seed)
@@ -309,9 +309,9 @@ def test_the_papers_settings():
         assert (config.disparity, config.patience) == ("individual", None)
         assert config.lr == {"linear": 1e-3, "neural": 5e-5}[cell.experiment.model]
     data = yahoo_like(2)
-    linear = PolicyRanker().scorer(data, 0)
+    linear = FairPGRank().scorer(data, 0)
     assert 5e-4 < max(p.abs().max() for p in linear.parameters()) <= 1e-3
-    neural = PolicyRanker(model="neural").scorer(data, 0)
+    neural = FairPGRank(model="neural").scorer(data, 0)
     assert neural.hidden.weight.shape == (32, 699)
     assert 0.17 < max(p.abs().max() for p in neural.parameters()) <= 32**-0.5
 
@@ -366,9 +366,9 @@ def test_wrong_calls_say_what_to_do(files, tmp_path, monkeypatch):
         with pytest.raises(ValueError, match="run it with lam=0"):
             ranker(1.0, 0)
     with pytest.raises(ValueError, match="'linear' or 'neural'"):
-        PolicyRanker(data="mslr", model="deep")(0.0, 0)
+        FairPGRank(data="mslr", model="deep")(0.0, 0)
     with pytest.raises(ValueError, match="choose one of"):
-        PolicyRanker(data="letor")(0.0, 0)
+        FairPGRank(data="letor")(0.0, 0)
 
 
 def test_measure_counts_queries_without_anything_relevant():

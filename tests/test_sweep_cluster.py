@@ -13,16 +13,7 @@ import sweep_experiments as experiments
 import torch
 from sweep_experiments import Careless, Deadly, Failing, Plain
 
-from fairpg_lite import (
-    TrainConfig,
-    _provenance,
-    grid,
-    load_cells,
-    run_cells,
-    sweep,
-    synthetic,
-    tradeoff,
-)
+from fairpg_lite import _provenance, grid, load_cells, run_cells, sweep
 from fairpg_lite._workers import Lost
 
 distributed = pytest.importorskip("distributed")
@@ -102,28 +93,6 @@ def test_a_worker_is_killed_during_the_sweep(cluster, tmp_path, monkeypatch, all
     # Where Dask gave up, that was no failure of the experiment.
     assert all("KilledWorker" in got.reason for got in lost)
     assert len(lost) >= (allowed == 0)
-
-
-def test_data_of_ones_own_travel_once(cluster, tmp_path, monkeypatch):
-    """Fair-PG-Rank on a dataset that is part of the experiment."""
-    cluster.wait_for_workers(2)
-    sent, scatter = [], distributed.Client.scatter
-
-    def counted(client, data, **how):
-        sent.append(len(data))
-        return scatter(client, data, **how)
-
-    monkeypatch.setattr(distributed.Client, "scatter", counted)
-    monkeypatch.setattr(cluster_module, "LARGE", 1000)
-    config, where = TrainConfig(epochs=1), {"scheduler": cluster.scheduler_address}
-    tables = [
-        tradeoff(
-            synthetic(9), synthetic(5), [0, 9], 2, out=out, config=config, progress=False, **to
-        )
-        for out, to in ((tmp_path / "here", {}), (tmp_path / "there", where))
-    ]
-    assert tables[0].equals(tables[1])
-    assert len(sent) == 1
 
 
 def test_a_failing_cell_fails_there_as_here(cluster, tmp_path):

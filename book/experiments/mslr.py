@@ -21,7 +21,7 @@ drawn again (a bootstrap over queries).
 from pathlib import Path
 from typing import Any
 
-from experiments.rankers import ENTROPY, protocol
+from experiments.rankers import FairPGRank, RankSVM, Trees
 from experiments.rankers_report import (
     COLUMNS,
     Cells,
@@ -32,7 +32,7 @@ from experiments.rankers_report import (
 )
 from experiments.rankers_report import table as _table
 from fairpg_lite.baselines.ranksvm import CS
-from fairpg_lite.sweep import Cell
+from fairpg_lite.sweep import Cell, grid
 
 __all__ = [
     "COLUMNS",
@@ -49,6 +49,7 @@ __all__ = [
 #: One sentence naming the data of some cells.
 DATA = data_of
 LAMBDAS = (0.0, 3.0, 10.0, 30.0, 100.0)
+ENTROPY = 0.0
 EPOCHS = 200
 PATIENCE = 50
 LEARNING_RATE = 1e-3
@@ -69,20 +70,21 @@ def plan(
     C. It shows that the path works; the numbers mean nothing.
     """
     fewer: dict[str, Any] = QUICK if quick else FULL
-    chosen = range((2 if quick else 5) if seeds is None else seeds)
     epochs = fewer["epochs"] if epochs is None else epochs
-    return protocol(
-        dict.fromkeys(("linear", "neural"), (0.0, 10.0) if quick else LAMBDAS),
-        chosen,
-        chosen,
-        rounds=fewer["rounds"],
-        C=fewer["C"],
-        policy={"epochs": epochs, "lr": LEARNING_RATE, "patience": PATIENCE},
-        data="mslr",
-        share=fewer["share"],
-        per_query=True,
-        checkpoints=checkpoints,
-    )
+    lambdas = (0.0, 10.0) if quick else LAMBDAS
+    chosen = range((2 if quick else 5) if seeds is None else seeds)
+    common: dict[str, Any] = {"data": "mslr", "share": fewer["share"], "per_query": True}
+    common["checkpoints"] = checkpoints
+    cells: list[Cell] = []
+    for model in ("neural", "linear"):
+        settings = {**common, "model": model, "epochs": epochs}
+        settings |= {"lr": LEARNING_RATE, "patience": PATIENCE}
+        cells += grid(FairPGRank(entropy=ENTROPY, **settings), lambdas, chosen)
+        cells += grid(FairPGRank(entropy=1.0, **settings), [0.0], chosen)
+    for objective in ("lambdarank", "regression"):
+        trees = Trees(objective=objective, rounds=fewer["rounds"], **common)
+        cells += grid(trees, [0.0], chosen)
+    return cells + grid(RankSVM(C=fewer["C"], **common), [0.0], chosen)
 
 
 def table(cells: Cells) -> list[dict[str, Any]]:

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from experiments.names import method_key, problem_key, reading
-from experiments.summary import finished, over_seeds
+from experiments.summary import finished
 from fairpg_lite._extras import require
 from fairpg_lite.data import RankingDataset
 from fairpg_lite.evaluate import evaluate
@@ -61,8 +61,9 @@ def curve(cells: Iterable[dict[str, Any]], name: str) -> tuple[np.ndarray, np.nd
     for cell in cells:
         values.setdefault(cell["lam"], []).append(cell["result"][name])
     lambdas = sorted(values)
-    found = np.array([over_seeds(values[lam])[:2] for lam in lambdas]).reshape(-1, 2)
-    return np.array(lambdas), found[:, 0], np.nan_to_num(found[:, 1])
+    means = [np.mean(values[lam]) for lam in lambdas]
+    spread = [np.std(values[lam], ddof=1) if len(values[lam]) > 1 else 0.0 for lam in lambdas]
+    return np.array(lambdas), np.array(means), np.array(spread)
 
 
 class ThetaGrid(NamedTuple):

@@ -13,13 +13,10 @@ from fairpg_lite.data import RankingDataset, german_credit, synthetic
 
 
 class Parts(NamedTuple):
-    """What a method learns from, what it is judged on (one object if they are the same), and what
-    its settings are chosen by, where there are such queries.
-    """
+    """What a method learns from and what it is judged on; one object if they are the same."""
 
     train: RankingDataset
     test: RankingDataset
-    valid: RankingDataset | None = None
 
 
 class Problem(Protocol):

@@ -4,7 +4,7 @@ PG-Rank and Fair-PG-Rank, linear and neural, RankSVM, boosted trees by regressio
 All are measured by one function. Chapters 10 and 11; ``fairpg-lite reproduce yahoo`` and ``mslr``.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import InitVar, dataclass
 from pathlib import Path
 from typing import Any
@@ -12,22 +12,18 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from experiments.problems import Parts
-from experiments.ranking_data import describe, load_parts
+from experiments.ranking_data import Parts, describe, load_parts
 from fairpg_lite.baselines import gbdt, rank_svm
 from fairpg_lite.baselines.ranksvm import CS
 from fairpg_lite.config import TrainConfig
 from fairpg_lite.data import RankingDataset
 from fairpg_lite.evaluate import evaluate
 from fairpg_lite.scorers import LinearScorer, MLPScorer
-from fairpg_lite.sweep import Cell, grid
 from fairpg_lite.train import fit
 
 #: Learning rates of the paper's appendix, by model.
 PAPER_LR = {"linear": 1e-3, "neural": 5e-5}
 TOP_GRADE = 4.0
-#: Figure 2 is drawn at this entropy weight; Table 1 shows both.
-ENTROPY = 0.0
 _BLOCK = 1 << 14
 
 
@@ -71,7 +67,7 @@ class Ranker:
         parts = self.parts(seed)
         scorer, notes = self.train(parts, lam, seed)
         result: dict[str, Any] = {"data": describe(self.data, parts), **notes}
-        stochastic = isinstance(self, PolicyRanker)
+        stochastic = isinstance(self, FairPGRank)
         for part in ("train", "test"):
             listed = self.per_query and part == "test"
             figures = measure(scorer, getattr(parts, part), stochastic, per_query=listed)
@@ -87,7 +83,7 @@ class Ranker:
 
 
 @dataclass(frozen=True)
-class PolicyRanker(Ranker):
+class FairPGRank(Ranker):
     """Fair-PG-Rank with D_ind, and PG-Rank at lam = 0; the defaults are the paper's appendix."""
 
     model: str = "linear"
@@ -124,7 +120,7 @@ class PolicyRanker(Ranker):
     def scorer(self, dataset: RankingDataset, seed: int) -> nn.Module:
         """The model before training, initialised as in the paper, by a stream of its own."""
         if self.model not in PAPER_LR:
-            raise ValueError(f"PolicyRanker: model is {self.model!r}; choose 'linear' or 'neural'.")
+            raise ValueError(f"FairPGRank: model is {self.model!r}; choose 'linear' or 'neural'.")
         generator = torch.Generator().manual_seed(seed)
         kind = LinearScorer if self.model == "linear" else MLPScorer
         return kind(dataset.n_features, generator=generator, dtype=dataset.features.dtype)
@@ -193,31 +189,6 @@ class Trees(Ranker):
             seed=seed,
         )
         return scorer, {"trees": int(scorer.booster.best_iteration or self.rounds)}
-
-
-def protocol(
-    lambdas: Mapping[str, Sequence[float]],
-    seeds: Iterable[int],
-    once: Iterable[int],
-    *,
-    rounds: int,
-    C: tuple[float, ...],
-    policy: dict[str, Any],
-    **common: Any,
-) -> list[Cell]:
-    """The cells of Table 1 and Figure 2, longest first.
-
-    Both models over ``lambdas`` without an entropy term (the authors' runs), and at 0 with the
-    text's weight of 1, for all ``seeds``; the three baselines for the seeds in ``once``.
-    """
-    cells: list[Cell] = []
-    for model in ("neural", "linear"):
-        for entropy, weights in ((ENTROPY, lambdas[model]), (1.0, [0.0])):
-            ranker = PolicyRanker(model=model, entropy=entropy, **policy, **common)
-            cells += grid(ranker, weights, seeds)
-    for objective in ("lambdarank", "regression"):
-        cells += grid(Trees(objective=objective, rounds=rounds, **common), [0.0], once)
-    return cells + grid(RankSVM(C=C, **common), [0.0], once)
 
 
 def measure(

@@ -4,12 +4,13 @@ The paper's published figures are constants here, shown beside ours and never mi
 """
 
 import math
+import statistics
 import textwrap
 from collections.abc import Mapping
 from typing import Any
 
 from experiments.plots import curve, new_figure
-from experiments.summary import Cells, finished, over_seeds
+from experiments.summary import Cells, finished
 from fairpg_lite.figures import PALETTE
 
 #: What summary.md shows of these experiments, and its headings; all of the test queries.
@@ -76,8 +77,9 @@ def table(cells: Cells, *, paper: bool = True) -> list[dict[str, Any]]:
         name = paper_name(group[0])
         row = {"method": name, "entropy": group[0]["config"].get("entropy"), "seeds": len(group)}
         for figure in ("ndcg_at_10", "err"):
-            found = over_seeds([cell["result"][f"test_{figure}"] for cell in group])
-            row |= {figure: found.mean, f"{figure}_sd": found.sd}
+            values = [cell["result"][f"test_{figure}"] for cell in group]
+            row[figure] = statistics.fmean(values)
+            row[f"{figure}_sd"] = statistics.stdev(values) if len(values) > 1 else math.nan
         if paper:
             published = PAPER_TABLE_1.get(name, (None, None))
             row["paper_ndcg_at_10"], row["paper_err"] = published

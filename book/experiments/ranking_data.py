@@ -7,10 +7,10 @@ it runs. The two large sources are memory-mapped, so that workers on one machine
 import warnings
 from functools import lru_cache
 from pathlib import Path
+from typing import NamedTuple
 
 import torch
 
-from experiments.problems import Parts
 from fairpg_lite.data import RankingDataset, mslr_sample, yahoo, yahoo_like
 from fairpg_lite.data.yahoo_set import PUBLISHED_COUNTS, user_cache_directory
 
@@ -29,6 +29,14 @@ NOT_EVIDENCE = (
 )
 
 
+class Parts(NamedTuple):
+    """What a ranker learns from, what its settings are chosen by, and what it is judged by."""
+
+    train: RankingDataset
+    valid: RankingDataset
+    test: RankingDataset
+
+
 @lru_cache(maxsize=2)
 def load_parts(
     data: str, share: float, check_counts: bool, root: str | None, split_seed: int = 0
@@ -41,16 +49,14 @@ def load_parts(
     """
     if data == "yahoo":
         counts = PUBLISHED_COUNTS if check_counts else None
-        train, valid, test = yahoo(root, expected_counts=counts, progress=False)
-        return _first(share, train, valid, test)
+        return _first(Parts(*yahoo(root, expected_counts=counts, progress=False)), share)
     if data == "stand-in":
-        train, valid, test = (_stand_in(part, share) for part in PUBLISHED_COUNTS)
-        return Parts(train, test, valid)
+        return Parts(*(_stand_in(part, share) for part in PUBLISHED_COUNTS))
     if data == "mslr":
         train, test = mslr_sample(dtype=torch.float64)
         kept = (len(train) - MSLR_VALID) / len(train)
         train, valid = train.split((kept, 1 - kept), seed=split_seed)
-        return _first(share, train, valid, test)
+        return _first(Parts(train, valid, test), share)
     raise ValueError(f"load_parts: data is {data!r}; choose one of {SOURCES}.")
 
 
@@ -63,10 +69,9 @@ def share_of(queries: int, share: float) -> int:
     return min(queries, max(FEWEST, round(queries * share)))
 
 
-def _first(share: float, *parts: RankingDataset) -> Parts:
-    """The first queries of train, valid and test: consecutive, so views and not copies."""
-    train, valid, test = (part[: share_of(len(part), share)] for part in parts)
-    return Parts(train, test, valid)
+def _first(parts: Parts, share: float) -> Parts:
+    """The first queries of each part: consecutive, so views and not copies."""
+    return Parts(*(part[: share_of(len(part), share)] for part in parts))
 
 
 def _stand_in(part: str, share: float) -> RankingDataset:
@@ -117,10 +122,10 @@ def _current(target: Path, queries: int, today: RankingDataset) -> RankingDatase
 
 def describe(data: str, parts: Parts) -> str:
     """One sentence (two for the stand-in) that names the data; said in every output."""
-    sizes = tuple(len(part or ()) for part in (parts.train, parts.valid, parts.test))
-    counts = " / ".join(f"{size:,}" for size in sizes)
+    counts = " / ".join(f"{len(part):,}" for part in parts)
     if data == "yahoo":
-        whole = sizes == tuple(count for count, _ in PUBLISHED_COUNTS.values())
+        published = tuple(count for count, _ in PUBLISHED_COUNTS.values())
+        whole = tuple(map(len, parts)) == published
         note = "" if whole else ", not the published number"
         return f"Yahoo Set 1 from its files: {counts} queries (train / valid / test){note}."
     if data == "stand-in":

@@ -37,7 +37,7 @@ class OverSeeds(NamedTuple):
     half: float
 
 
-def over_seeds(values: Sequence[float] | np.ndarray) -> OverSeeds:
+def over_seeds(values: Sequence[float]) -> OverSeeds:
     """The one interval over seeds, Student's; one seed has no spread: nan.
 
     >>> found = over_seeds([0.0, 1.0, 2.0])

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from experiments.claims.verdicts import Estimate
-from experiments.summary import over_seeds
 from fairpg_lite._extras import require
 
 DRAWS = 4000
@@ -19,8 +18,12 @@ def mean(values: Sequence[float], over: str = "") -> Estimate:
     >>> round(found.low, 3), found.value, round(found.high, 3), found.over
     (-0.484, 2.0, 4.484, '3 seeds')
     """
-    found, _, half = over_seeds(values)
-    return Estimate(found, found - half, found + half, over or f"{len(values)} seeds")
+    array = np.asarray(values, float)
+    half = _student(len(array)) * _error(array)
+    return Estimate(
+        float(array.mean()), float(array.mean() - half), float(array.mean() + half),
+        over or f"{len(array)} seeds",
+    )  # fmt: skip
 
 
 def ratio(above: Sequence[float], below: Sequence[float]) -> Estimate:
@@ -30,7 +33,7 @@ def ratio(above: Sequence[float], below: Sequence[float]) -> Estimate:
     """
     a, b = np.asarray(above, float), np.asarray(below, float)
     r = a.mean() / b.mean()
-    half = over_seeds((a - r * b) / b.mean()).half
+    half = _student(len(a)) * _error((a - r * b) / b.mean())
     return Estimate(float(r), float(r - half), float(r + half), f"{len(a)} paired seeds")
 
 
@@ -70,3 +73,13 @@ def crossed(
     value = statistic(float(first.mean()), float(second.mean()))
     over = f"{queries} queries × {runs} seeds, bootstrap"
     return Estimate(value, float(low), float(high), over)
+
+
+def _error(array: np.ndarray) -> float:
+    return float(array.std(ddof=1)) / math.sqrt(len(array)) if len(array) > 1 else math.nan
+
+
+def _student(n: int) -> float:
+    if n < 2:
+        return math.nan
+    return float(require("scipy.stats", "experiments").t.ppf(0.975, n - 1))

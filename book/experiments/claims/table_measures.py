@@ -25,38 +25,51 @@ def per_query(cells: Cells, method: str, at: At, figure: str) -> np.ndarray | No
     return np.array(lists, float)
 
 
-def compare(
-    cells: Cells, first: tuple[str, At], second: tuple[str, At], figure: str, share: bool
-) -> Estimate:
-    """A figure of one (method, lambda) minus that of another, or as a ``share`` of it.
+def ahead(method: str, other: str, figure: str, at: At = 0.0) -> Measure:
+    """A figure of one method minus that of another, at one lambda.
 
     Over queries and runs where the queries are listed; over seeds otherwise. A method in which
     nothing is drawn has one run, which stands for all.
     """
-    listed = [per_query(cells, *which, figure) for which in (first, second)]
-    if listed[0] is not None and listed[1] is not None:
-        return intervals.crossed(
-            listed[0], listed[1], (lambda a, b: a / b) if share else (lambda a, b: a - b)
-        )
-    mine, theirs = (values(cells, *which, figure) for which in (first, second))
-    if len(theirs) == 1:
-        theirs = dict.fromkeys(mine, next(iter(theirs.values())))
-    return (intervals.ratio if share else difference)(*pairs(mine, theirs))
 
+    def measure(cells: Cells) -> Estimate:
+        first, second = (per_query(cells, m, at, figure) for m in (method, other))
+        if first is not None and second is not None:
+            return intervals.crossed(first, second, lambda a, b: a - b)
+        mine, theirs = (values(cells, m, at, figure) for m in (method, other))
+        if len(theirs) == 1:
+            theirs = dict.fromkeys(mine, next(iter(theirs.values())))
+        return difference(*pairs(mine, theirs))
 
-def ahead(method: str, other: str, figure: str, at: At = 0.0) -> Measure:
-    """A figure of one method minus that of another, at one lambda."""
-    return lambda cells: compare(cells, (method, at), (other, at), figure, share=False)
+    return measure
 
 
 def moved(method: str, figure: str) -> Measure:
     """A figure at the last lambda minus the same at the first."""
-    return lambda cells: compare(cells, (method, "last"), (method, "first"), figure, share=False)
+
+    def measure(cells: Cells) -> Estimate:
+        last, first = (per_query(cells, method, at, figure) for at in ("last", "first"))
+        if last is not None and first is not None:
+            return intervals.crossed(last, first, lambda a, b: a - b)
+        return difference(
+            *pairs(values(cells, method, "last", figure), values(cells, method, "first", figure))
+        )
+
+    return measure
 
 
 def left_over(method: str, figure: str) -> Measure:
     """A figure at the last lambda as a share of the first's."""
-    return lambda cells: compare(cells, (method, "last"), (method, "first"), figure, share=True)
+
+    def measure(cells: Cells) -> Estimate:
+        last, first = (per_query(cells, method, at, figure) for at in ("last", "first"))
+        if last is not None and first is not None:
+            return intervals.crossed(last, first, lambda a, b: a / b)
+        return intervals.ratio(
+            *pairs(values(cells, method, "last", figure), values(cells, method, "first", figure))
+        )
+
+    return measure
 
 
 def overlap(method: str, figure: str, relative: bool = False) -> Measure:
