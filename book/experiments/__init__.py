@@ -1,4 +1,4 @@
-"""The paper's experiments, one module each, run by ``fairpg-lite reproduce`` (chapters 9 to 13).
+"""The paper's experiments, one module each, run by ``python -m experiments`` (chapters 9 to 13).
 
 Each module has ``plan(seeds=, quick=)``, all cells of all methods; ``figure(cells)``, the paper's
 figure from stored cells; and ``DATA``, one sentence naming the data, or a function of the cells.

@@ -1,7 +1,7 @@
 """The rankers of the paper's Table 1 and Figure 2 as experiments: one method on one data set.
 
 PG-Rank and Fair-PG-Rank, linear and neural, RankSVM, boosted trees by regression, and LambdaMART.
-All are measured by one function. Chapters 10 and 11; ``fairpg-lite reproduce yahoo`` and ``mslr``.
+All are measured by one function. Chapters 10 and 11; ``python -m experiments yahoo`` and ``mslr``.
 """
 
 from collections.abc import Iterable
