@@ -16,7 +16,7 @@ JOBS   ?= 1
 ARGS   ?=
 PAGE   ?= coursework/assignment.ipynb
 
-.PHONY: help setup book reproduce pdf lab handout slides test lint format bench run-chapters lock clean
+.PHONY: help setup book reproduce pdf lab handout slides test check sizes lint format bench run-chapters lock clean
 
 help:  ## list these commands
 	@echo "fairpg-lite: fairness of exposure in learning to rank"
@@ -63,6 +63,12 @@ format: setup  ## rewrite the sources in the house style
 
 test: lint  ## everything: style, module, doctests, chapters (nbval), pairing, build
 	$(BIN)/python -m pytest $(PYTEST_ARGS) $(TESTS)
+
+check: lint  ## the quick loop while you change the module: style, and its tests but the slow ones
+	$(BIN)/python -m pytest -q $(PYTEST_ARGS) -m "not (slow or browser or build or chapter)" tests fairpg_lite
+
+sizes: setup  ## how many lines and files each ring has, beside its limit
+	$(BIN)/python -m tools.sizes
 
 bench: setup  ## measure speed and accuracy; prints tables of ratios
 	$(BIN)/python -m benchmarks

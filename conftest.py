@@ -24,7 +24,12 @@ os.environ["PYTHONPATH"] = os.pathsep.join(
 import pytest  # noqa: E402
 import torch  # noqa: E402
 
+from tools.chromium import NAMES, find  # noqa: E402
+
 torch.set_num_threads(1)
+NO_BROWSER = f"no browser: none of {', '.join(NAMES)} is on the PATH"
+# Fixtures that start a cluster, a copy of the repository or a test run of their own.
+SLOW = {"cluster", "scheduler", "checkout", "run_on_copy"}
 
 collect_ignore_glob = ["_build/*", ".venv/*", "build/*"]
 
@@ -32,6 +37,36 @@ collect_ignore_glob = ["_build/*", ".venv/*", "build/*"]
 def pytest_configure(config):
     if config.option.nbval_sanitize_with is None:
         config.option.nbval_sanitize_with = str(ROOT / "tests" / "nbval_sanitize.cfg")
+
+
+@pytest.hookimpl(tryfirst=True)  # before pytest drops what `-m` does not want
+def pytest_collection_modifyitems(items):
+    """Mark what can be told from the item itself; the rest is marked in the tests."""
+    browser = find()
+    for item in items:
+        if item.path.suffix == ".ipynb":
+            item.add_marker("chapter")
+        if "built_book" in getattr(item, "fixturenames", ()):
+            item.add_marker("build")
+        if SLOW.intersection(getattr(item, "fixturenames", ())):
+            item.add_marker("slow")
+        if browser is None and item.get_closest_marker("browser"):
+            item.add_marker(pytest.mark.skip(reason=NO_BROWSER))
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)  # so that it is the last line of all
+def pytest_sessionfinish(session):
+    result = yield
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    skipped = reporter.stats.get("skipped", []) if reporter else []
+    left_out = sum(NO_BROWSER in str(report.longrepr) for report in skipped)
+    if left_out:
+        reporter.write_line(
+            f"{left_out} tests look at the built pages in a browser and were left out, because "
+            f"there is no Chromium here ({', '.join(NAMES)}). Everything else was run. "
+            "On Debian and Ubuntu `sudo apt-get install chromium` brings one."
+        )
+    return result
 
 
 @pytest.fixture(scope="session")

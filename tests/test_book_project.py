@@ -1,4 +1,4 @@
-"""The files around the book: Binder's environment, citation, changelog, continuous integration."""
+"""The files around the book: Binder's environment, citation, continuous integration."""
 
 import os
 import re
@@ -84,8 +84,3 @@ def test_the_citation_names_the_paper_and_this_version():
         assert entry["title"] == "Policy Learning for Fairness in Ranking"
         assert [a["family-names"] for a in entry["authors"]] == ["Singh", "Joachims"]
         assert entry["year"] == 2019
-
-
-def test_the_changelog_has_a_place_for_what_comes():
-    text = (ROOT / "CHANGELOG.md").read_text()
-    assert re.search(r"^## \[Unreleased\]$", text, re.M)

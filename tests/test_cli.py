@@ -852,7 +852,7 @@ def start(*argv, **pipes):
 def test_exit_codes_of_the_process(here):
     calls = [["rank", "model", "test.txt"], ["rank", "model", "nil.txt"], ["rank", "--nonsense"]]
     processes = [start(*call) for call in calls]
-    answers = [process.communicate(timeout=120) for process in processes]
+    answers = [process.communicate(timeout=600) for process in processes]
     assert [process.returncode for process in processes] == [0, 1, 2]
     assert len(answers[0][0].splitlines()) == 30
     assert [err.count("\n") for _, err in answers] == [0, 1, 1]
@@ -864,19 +864,19 @@ def test_a_reader_that_stops_reading_is_no_error(here):
     assert json.loads(process.stdout.readline())["sample"] == 0
     process.stdout.close()
     assert process.stderr.read() == ""
-    assert process.wait(timeout=120) == 0
+    assert process.wait(timeout=600) == 0
     process.stderr.close()
 
 
 def test_ctrl_c_ends_with_130_and_a_checkpoint(here):
     process = start("fit", "train.txt", "--epochs", "1000000", "--out", "m")
-    until = time.monotonic() + 120
+    until = time.monotonic() + 600
     while not list(here.glob("m/checkpoint.pt")):
         assert process.poll() is None, process.stderr.read()
         assert time.monotonic() < until
         time.sleep(0.05)
     process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=120)
+    _, err = process.communicate(timeout=600)
     assert process.returncode == 130
     assert "the same command continues" in err
     assert "Traceback" not in err

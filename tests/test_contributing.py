@@ -86,7 +86,7 @@ def run(root, command, expect=0):
 
 
 @pytest.fixture
-def copy(tmp_path):
+def checkout(tmp_path):
     root = tmp_path / "repository"
     shutil.copytree(ROOT, root, ignore=LEFT_OUT)
     return root
@@ -108,23 +108,23 @@ def test_no_block_of_a_recipe_is_overlooked():
 
 
 @pytest.mark.parametrize("recipe", RECIPES[:2])
-def test_the_recipe_works(copy, recipe):
+def test_the_recipe_works(checkout, recipe):
     for step in steps(recipe):
         for block in step:
-            follow(copy, *block)
+            follow(checkout, *block)
 
 
-def test_the_recipe_for_a_chapter_works_and_needs_its_second_step(copy):
+def test_the_recipe_for_a_chapter_works_and_needs_its_second_step(checkout):
     for step in steps("add a chapter"):
         for block in step:
-            follow(copy, *block)
-    page = (copy / "book" / "16_example.md").read_text()
+            follow(checkout, *block)
+    page = (checkout / "book" / "16_example.md").read_text()
     assert page.count("\n# An example\n") == 1
     assert "NN" not in page
     (_, (_, _), listed), check = steps("add a chapter")[1][0], steps("add a chapter")[4][0][2]
-    toc = copy / "_toc.yml"
+    toc = checkout / "_toc.yml"
     toc.write_text(toc.read_text().replace(listed, ""))
-    assert "16_example is not in _toc.yml" in run(copy, check.splitlines()[0], expect=1)
+    assert "16_example is not in _toc.yml" in run(checkout, check.splitlines()[0], expect=1)
 
 
 @pytest.mark.parametrize(
@@ -134,15 +134,15 @@ def test_the_recipe_for_a_chapter_works_and_needs_its_second_step(copy):
         ("add a data set", "hexdigest()", "hexdigest()[::-1]", "was changed or damaged"),
     ],
 )
-def test_a_slip_in_a_recipe_is_caught(copy, recipe, right, wrong, complaint):
+def test_a_slip_in_a_recipe_is_caught(checkout, recipe, right, wrong, complaint):
     """The recipe's own test is red when its function or its checksum is wrong."""
     assert TEXT.count(right) >= 1
     blocks = [block for step in steps(recipe, TEXT.replace(right, wrong, 1)) for block in step]
     for block in blocks[:-1]:
-        follow(copy, *block)
+        follow(checkout, *block)
     last = blocks[-1][2].splitlines()[-1]
     assert "pytest" in last
-    assert complaint in run(copy, last, expect=1)
+    assert complaint in run(checkout, last, expect=1)
 
 
 def test_the_loop_names_commands_that_exist():

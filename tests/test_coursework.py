@@ -490,7 +490,7 @@ def test_a_published_solution_is_caught(tmp_path):
 def test_an_untouched_assignment_runs_through_with_no_points():
     notebook = nbformat.read(BOOK / "assignment.ipynb", as_version=4)
     resources = {"metadata": {"path": str(BOOK)}}
-    NotebookClient(notebook, timeout=120, kernel_name="python3", resources=resources).execute()
+    NotebookClient(notebook, timeout=600, kernel_name="python3", resources=resources).execute()
     printed = "".join(
         output.text
         for cell in notebook.cells

@@ -1,14 +1,14 @@
 """The glossary's terms: chapters link to them, and each link has its definition at hand."""
 
 import re
-import shutil
 
+import browser as ask
 import pytest
 
 from tools.check_chapters import ROOT
+from tools.chromium import chromium
 from tools.run_chapters import chapters
 
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
 GLOSSARY = (ROOT / "book" / "glossary.md").read_text(encoding="utf-8")
 TERMS = re.findall(r"^(\S.*)\n {4}\S", GLOSSARY.split("```{glossary}")[1], re.M)
 LINKED = [text for text in chapters() if text.name[0] == "0"]
@@ -20,18 +20,14 @@ def terms_used(page):
     return re.findall(r"\{term\}`(?:[^`<]*<)?([^`>]+)>?`", page)
 
 
-def test_the_glossary_has_the_words_of_the_chapters():
-    wanted = {"frontier", "budget", "Gumbel distribution", "race", "Poisson-binomial"}
-    wanted |= {"majorisation", "leave-one-out", "propensity"}
-    assert wanted <= set(TERMS)
+def test_a_term_is_defined_once():
+    assert TERMS
     assert len(TERMS) == len(set(TERMS))
 
 
 @pytest.mark.parametrize("text", LINKED, ids=lambda path: path.stem)
-def test_a_chapter_links_its_terms_once(text):
-    """At the first use: a link at each use would be noise, no link leaves the newcomer alone."""
+def test_a_chapter_links_to_terms_that_are_there(text):
     used = terms_used(text.read_text(encoding="utf-8"))
-    assert len(used) >= 8
     assert set(used) <= set(TERMS)
 
 
@@ -39,26 +35,21 @@ def test_every_link_to_a_term_has_its_definition(built_book):
     page = (built_book / "book" / CHAPTER).read_text(encoding="utf-8")
     links = re.findall(r'<a aria-describedby="([^"]+)"[^>]*href="glossary.html#term-', page)
     tips = re.findall(r'<span role="tooltip" id="([^"]+)"><span>(?=.{20})', page)
-    assert len(links) >= 8
+    assert links
     assert links == tips
     assert len(set(tips)) == len(tips)
     assert 'href="glossary.html#term-' not in re.sub(r"<a aria-describedby[^>]*>", "", page)
 
 
-@pytest.mark.skipif(CHROMIUM is None, reason="no browser on the PATH")
+@pytest.mark.browser
 @pytest.mark.parametrize(
     ("width", "chapter"), [(1280, CHAPTER), (390, CHAPTER), (390, "04_exposure.html")]
 )
 def test_a_definition_shows_by_keyboard_and_mouse_and_closes(built_book, width, chapter):
     """Inside tables too: chapter 4 has a term there."""
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=CHROMIUM, args=["--headless", "--no-sandbox", "--disable-gpu"]
-        )
-        page = browser.new_page(viewport={"width": width, "height": 900})
-        page.goto((built_book / "book" / chapter).as_uri())
+    with chromium() as browser:
+        page = ask.Visit(browser).open(built_book / "book" / chapter).page
+        page.set_viewport_size({"width": width, "height": 900})
         for number in range(page.locator(".defined-term").count()):
             term = page.locator(".defined-term").nth(number)
             tip = term.get_by_role("tooltip", include_hidden=True)
@@ -79,4 +70,3 @@ def test_a_definition_shows_by_keyboard_and_mouse_and_closes(built_book, width, 
             page.mouse.move(0, 0)
             assert not tip.is_visible()
         assert page.evaluate("document.documentElement.scrollWidth") <= width
-        browser.close()

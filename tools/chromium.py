@@ -37,7 +37,11 @@ def chromium() -> Iterator[Any]:
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=program, args=FLAGS)
+        browser = playwright.chromium.launch(
+            executable_path=program,
+            args=FLAGS,
+            timeout=600_000,  # against hanging only: a busy machine takes its time
+        )
         yield browser
         browser.close()
 
