@@ -30,6 +30,8 @@ class Optimum(NamedTuple):
 
 def measured(batch: Batch, weights: Tensor) -> tuple[Tensor, Tensor]:
     """Exact mean NDCG and D_group of the policy with scores ``features @ weights (d,)``."""
+    if batch.groups is None:
+        raise ValueError("optimum: these queries have no groups, so they have no D_group.")
     policy = PlackettLuce(batch.features @ weights, batch.mask)
     exposure = policy.exposure(tolerance=TOLERANCE)
     ndcg = expected_ndcg(exposure, batch.relevance, mask=batch.mask)
@@ -44,7 +46,8 @@ def optimum_path(
 
     L-BFGS with the exact gradient climbs from all of ``starts`` at the smallest and at the largest
     lam. From there it follows the hill, upwards and downwards through ``lams``, and the better of
-    the two optima counts. A simplex, which kinks do not stop, then finishes each.
+    the two optima counts. A simplex, which kinks do not stop, then finishes each. Finite
+    weights need not be best: for small lam a sorted list, their limit, may beat all of them.
     """
     batch = next(iter(dataset.batches(len(dataset), dtype=torch.float64)))
     first = [np.asarray(start, dtype=np.float64) for start in starts]
