@@ -34,7 +34,6 @@ SOLUTION = re.compile(r"^(?:```|:::)+\{solution(?:-start)?\}\s+(\S+)", re.M)
 FIRST_EDITION = {
     f"{name}.md"
     for name in (
-        "08_variance",
         "09_synthetic",
         "10_pg_rank",
         "11_individual_fairness",
