@@ -16,7 +16,7 @@ JOBS   ?= 1
 ARGS   ?=
 PAGE   ?= coursework/assignment.ipynb
 
-.PHONY: help setup book reproduce pdf lab handout slides test check sizes lint format bench run-chapters lock clean
+.PHONY: help setup book reproduce pdf lab handout slides test check portable fragile sizes lint format bench run-chapters lock clean
 
 help:  ## list these commands
 	@echo "fairpg-lite: fairness of exposure in learning to rank"
@@ -66,6 +66,12 @@ test: lint  ## everything: style, module, doctests, chapters (nbval), pairing, b
 
 check: lint  ## the quick loop while you change the module: style, and its tests but the slow ones
 	$(BIN)/python -m pytest -q $(PYTEST_ARGS) -m "not (slow or browser or build or chapter)" tests fairpg_lite
+
+portable: setup  ## chapters and tests as on other machines; ARGS="--profiles avx2 --chapters 11"
+	$(BIN)/python -m tools.portable $(ARGS)
+
+fragile: setup  ## which printed numbers move when inputs move by 1e-12; ARGS="--chapters 11"
+	$(BIN)/python -m tools.fragile $(ARGS)
 
 sizes: setup  ## how many lines and files each ring has, beside its limit
 	$(BIN)/python -m tools.sizes

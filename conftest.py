@@ -14,7 +14,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent
 
-os.environ["OMP_NUM_THREADS"] = "1"
+# One thread, unless tools/portable.py asks for more.
+os.environ["OMP_NUM_THREADS"] = os.environ.get("FAIRPG_TEST_THREADS", "1")
 os.environ["PYTHONHASHSEED"] = "0"
 # Kernels run inside book/: without this they would miss a checkout that is not installed.
 os.environ["PYTHONPATH"] = os.pathsep.join(
@@ -26,10 +27,10 @@ import torch  # noqa: E402
 
 from tools.chromium import NAMES, find  # noqa: E402
 
-torch.set_num_threads(1)
+torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
 NO_BROWSER = f"no browser: none of {', '.join(NAMES)} is on the PATH"
-# Fixtures that start a cluster, a copy of the repository or a test run of their own.
-SLOW = {"cluster", "scheduler", "checkout", "run_on_copy"}
+# Fixtures that start a cluster, processes, or a test run of their own.
+SLOW = {"cluster", "scheduler", "checkout", "run_on_copy", "process", "found"}
 
 collect_ignore_glob = ["_build/*", ".venv/*", "build/*"]
 

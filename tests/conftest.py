@@ -1,12 +1,13 @@
 """One thread per test: the suite runs in two processes, and sums keep their order."""
 
+import os
 import signal
 
 import pytest
 import torch
 from hypothesis import settings
 
-torch.set_num_threads(1)
+torch.set_num_threads(int(os.environ.get("FAIRPG_TEST_THREADS", "1")))
 # A run in the background (nohup, &) ignores Ctrl-C and hands that on to every process it starts;
 # the tests that send a Ctrl-C must not depend on how the run was started.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

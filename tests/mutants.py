@@ -63,9 +63,9 @@ MUTANTS = [
     (
         "a cell is written in place, not beside it and renamed",
         "_files.py",
-        "        os.replace(temporary, target)",
+        "        os.replace(temporary, path)",
         """        content = temporary.read_bytes()
-        with open(target, "wb") as file:
+        with open(path, "wb") as file:
             file.write(content[:100])
             file.flush()
             file.write(content[100:])""",
@@ -114,20 +114,20 @@ MUTANTS = [
     (
         "the checksum of a model's weights is not verified",
         "models.py",
-        "if found[-1] == expected:",
-        "if found[-1]:",
-        "test_models.py::test_a_flipped_bit_is_noticed",
+        'if _digest(weights) != meta.get("sha256"):',
+        "if not _digest(weights):",
+        "test_models.py::test_a_changed_digit_is_noticed",
     ),
     (
         "fit replaces a model without --force",
-        "cli/_common.py",
-        "if found and not force:",
+        "cli/fit.py",
+        "if theirs != run:",
         "if False:",
         "test_cli.py::test_a_model_is_replaced_with_force_only",
     ),
     (
         "an interval with as many degrees of freedom as seeds",
-        "experiments/summary.py",
+        "../book/experiments/summary.py",
         "t.ppf(0.975, n - 1)",
         "t.ppf(0.975, n)",
         "test_experiments.py::test_means_and_intervals_are_numpys_and_scipys",

@@ -14,6 +14,8 @@ import yaml
 from tools.check_chapters import ROOT, UNPUBLISHED, files_in
 from tools.check_html import problems, too_large
 
+pytestmark = pytest.mark.build
+
 CONFIG = yaml.safe_load((ROOT / "_config.yml").read_text())
 TOC = yaml.safe_load((ROOT / "_toc.yml").read_text())
 PAGES = [p for p in (ROOT / "book").rglob("*.md") if not p.name.startswith("_")]

@@ -7,6 +7,8 @@ import pytest
 
 from tools import run_chapters
 
+pytestmark = pytest.mark.build
+
 HEADER = """---
 kernelspec:
   display_name: Python 3

@@ -582,6 +582,7 @@ def tree(root):
     return {p.relative_to(root).as_posix(): p.stat().st_mtime_ns for p in root.rglob("*")}
 
 
+@pytest.mark.slow
 def test_nothing_is_written_elsewhere(folder, tmp_path):
     """All files below home, working and temporary directory, before and after three commands."""
     for name in ("home", "work", "tmp"):
@@ -748,6 +749,7 @@ def test_a_sweep_is_fit_and_evaluate_at_every_lambda_and_seed(here, capsys):
     assert "Fair-PG-Rank" in Path("s/tradeoff.svg").read_text()
 
 
+@pytest.mark.slow
 def test_a_killed_sweep_goes_on_and_grows(here, capsys, monkeypatch):
     """What is finished is not computed again; the table is that of a sweep in one go."""
     from fairpg_lite import _tradeoff
@@ -849,6 +851,7 @@ def start(*argv, **pipes):
     return subprocess.Popen(command, env=environment, **settings)
 
 
+@pytest.mark.slow
 def test_exit_codes_of_the_process(here):
     calls = [["rank", "model", "test.txt"], ["rank", "model", "nil.txt"], ["rank", "--nonsense"]]
     processes = [start(*call) for call in calls]
@@ -858,6 +861,7 @@ def test_exit_codes_of_the_process(here):
     assert [err.count("\n") for _, err in answers] == [0, 1, 1]
 
 
+@pytest.mark.slow
 def test_a_reader_that_stops_reading_is_no_error(here):
     """`| head -n 1`: many more rankings than a pipe holds."""
     process = start("rank", "model", "test.txt", "--samples", "5000")
@@ -868,6 +872,7 @@ def test_a_reader_that_stops_reading_is_no_error(here):
     process.stderr.close()
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_with_130_and_a_checkpoint(here):
     process = start("fit", "train.txt", "--epochs", "1000000", "--out", "m")
     until = time.monotonic() + 600

@@ -208,6 +208,7 @@ def test_scores_far_apart_and_tied(case, method):
     same(data, config, scored(scores), [(batches, config.entropy, 1.0)])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("features", [torch.float32, torch.float64])
 @pytest.mark.parametrize("weights", [torch.float32, torch.float64])
@@ -232,6 +233,7 @@ BIASES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("bias", BIASES)
 def test_other_position_biases(bias, method):
@@ -375,6 +377,7 @@ def test_an_epoch_that_fails_names_the_query():
         fit(scorer, data, config, progress=False)
 
 
+@pytest.mark.slow
 def test_without_numba_everything_goes_the_other_way():
     code = """
 import sys

@@ -33,6 +33,8 @@ from checker.examine import Finding
 from tools import make_coursework as tool
 from tools.check_chapters import ROOT, UNPUBLISHED, files_in, problems
 
+pytestmark = pytest.mark.slow
+
 BOOK = ROOT / "book" / "coursework"
 SEEDS = (0, 7)
 

@@ -11,6 +11,8 @@ from checker import grade
 from checker.__main__ import main
 from checker.grade import Result, Rules, mark
 
+pytestmark = pytest.mark.slow
+
 QUICK = {"task3a", "task4a"}  # tasks that take no time to examine
 
 

@@ -12,6 +12,8 @@ from experiments.summary import summarise
 from fairpg_lite import load_cells
 from fairpg_lite.sweep import grid
 
+pytestmark = pytest.mark.slow
+
 FILES = ("table.csv", "summary.md", "figure.png", "figure.svg")
 
 

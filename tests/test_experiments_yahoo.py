@@ -23,6 +23,8 @@ from fairpg_lite.baselines import gbdt, rank_svm
 from fairpg_lite.data import save_letor
 from fairpg_lite.sweep import run_cells
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[1]
 QUERIES = {"train": 45, "valid": 22, "test": 25}
 FIGURES = ("ndcg_at_10", "err", "d_ind")

@@ -37,7 +37,7 @@ def run_on_copy():
 
 @pytest.fixture
 def copy(tmp_path):
-    for name in ("fairpg_lite", "tests"):
+    for name in ("fairpg_lite", "tests", "book/experiments"):
         shutil.copytree(
             ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("_data", "__pycache__")
         )

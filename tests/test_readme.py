@@ -39,6 +39,7 @@ def test_make_book(built_book):
     assert (built_book / "index.html").exists()
 
 
+@pytest.mark.slow
 def test_make_test():
     """`make test` for real, narrowed to one short file so that it does not run itself for ever."""
     short = ["TESTS=tests/test_import.py", "PYTEST_ARGS=-q -p no:cacheprovider"]
@@ -49,6 +50,7 @@ def test_make_test():
     assert "mypy" in result.stdout
 
 
+@pytest.mark.slow
 def test_chapters_alone():
     """The command collects every cell of every chapter; `make test` runs them in this same run."""
     result = run(sys.executable, "-m", "pytest", "--nbval", "book/", "--collect-only", "-q")
@@ -67,6 +69,7 @@ def test_ten_lines_print_what_the_readme_says():
     assert result.stdout == shown
 
 
+@pytest.mark.slow
 def test_the_command_line_prints_what_the_readme_says(tmp_path):
     """In a fresh directory, by a shell that finds this checkout's `fairpg-lite` and this Python."""
     (code,) = [body for kind, body in blocks(COMMAND_LINE) if kind == "bash"]

@@ -439,6 +439,7 @@ class Slow:
         return {"seen": seen}
 
 
+@pytest.mark.slow
 def test_a_killed_worker_costs_nothing_but_time(tmp_path):
     (tmp_path / "flag").touch()
     experiment = Deadly(str(tmp_path / "flag"))
@@ -449,6 +450,7 @@ def test_a_killed_worker_costs_nothing_but_time(tmp_path):
     assert contents(tmp_path / "killed") == contents(tmp_path / "alive")
 
 
+@pytest.mark.slow
 def test_workers_that_always_die_are_given_up_and_not_blamed_on_the_cell(tmp_path, monkeypatch):
     rounds = []
 
@@ -547,6 +549,7 @@ def test_ctrl_c_keeps_what_is_finished(tmp_path, monkeypatch):
     assert [c["seed"] for c in load_cells(tmp_path)] == [0, 1]
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_the_processes_too(tmp_path):
     """A real SIGINT to the whole group, as a terminal sends it."""
     code = (
