@@ -290,6 +290,7 @@ def run(code, directory):
     return done.stdout.split()
 
 
+@pytest.mark.slow
 def test_a_killed_overwrite_leaves_the_old_or_the_new_whole(tmp_path):
     """Killed before every renaming in turn; the first edition left nothing between two of them."""
     code, *found = run(KILL, tmp_path)

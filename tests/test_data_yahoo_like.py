@@ -108,6 +108,7 @@ def ndcg_at_10(scores, dataset):
     return float(np.mean(values)), float(np.std(values) / len(values) ** 0.5)
 
 
+@pytest.mark.slow
 def test_linear_scorers_and_trees_differ_and_both_learn():
     from lightgbm import LGBMRegressor
     from sklearn.linear_model import Ridge
@@ -180,6 +181,7 @@ print(len(ds), ds.n_documents, ds.features.nbytes, made - before, peak() - befor
 """
 
 
+@pytest.mark.slow
 def test_full_size_needs_little_more_than_its_array():
     done = subprocess.run(
         [sys.executable, "-c", MEASURE], capture_output=True, text=True, check=True

@@ -29,6 +29,7 @@ def scores(n, scale=1.0, seed=0, **kwargs):
     return scale * torch.randn(n, generator=g, dtype=torch.float64, **kwargs)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [1, 2, 3, 5, 7])
 def test_enumeration_agrees_with_subsets(n):
     """The two oracles share no code."""

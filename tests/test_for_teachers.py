@@ -55,6 +55,7 @@ def test_a_later_week_needs_nothing_of_an_earlier_one(week):
             assert re.match(rf"{name} = |{name}\(scores, samples, generator\):", source[first:])
 
 
+@pytest.mark.slow
 def test_the_hand_out_holds_no_solution_and_imports_where_it_is_unpacked(tmp_path):
     made = tool.handout(tmp_path / "a.zip")
     with zipfile.ZipFile(made) as archive:
@@ -114,6 +115,7 @@ def test_nbgrader_marks_every_task_and_every_written_answer(tmp_path):
     assert not any("Marking notes" in source for source in texts(notebook, "markdown"))
 
 
+@pytest.mark.slow
 def test_gradescope_gets_its_results_from_the_zip_alone(tmp_path):
     """The autograder unpacked somewhere, run as Gradescope runs it, on one submission."""
     with zipfile.ZipFile(tool.gradescope(tmp_path / "autograder.zip")) as archive:

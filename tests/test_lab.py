@@ -71,6 +71,7 @@ def get(port, path):
         return answer.read().decode()
 
 
+@pytest.mark.slow
 def test_the_server_shows_the_assignment_and_has_the_myst_extension(lab):
     port, server = lab
     for _ in range(240):
