@@ -431,6 +431,7 @@ MISTAKES = {
     "sweep without groups": (SWEEP, 2, "--disparity group needs groups"),
     "sweep without lambda": (["sweep", "train.txt", "--test", "x", "--out", "new"], 2, "--lam"),
     "sweep to nowhere": ([*SWEEP[:-1], ""], 2, "the name is empty"),
+    "test without budget": ([*FIT, "--test", "test.txt"], 2, "--test reports on a --budget"),
     "lam and budget": ([*FIT, "--lam", "1", "--budget", "1"], 2, "not allowed with"),
     "quiet and verbose": ([*FIT, "-q", "--verbose"], 2, "not allowed with"),
     "one sample": ([*FIT, "--samples", "1"], 2, "needs at least two"),
@@ -686,6 +687,48 @@ def test_a_budget_is_kept_or_the_command_fails(here, capsys):
     assert notes["disparity"] > notes["delta"] == 0.0
     found = json.loads(run(capsys, "evaluate", "tight", "pair.txt", "--json")[1])
     assert found["policy"]["d_group"] == pytest.approx(notes["disparity"], abs=1e-5)
+
+
+def test_a_budget_is_held_on_validation_and_told_for_every_file(here, capsys):
+    """One note, with the disparity that `evaluate` finds on each file."""
+    files = ["--valid", "valid.txt", "--test", "test.txt"]
+    fit = ["fit", "train.txt", *files, *GROUPS, *QUICK, "--budget", "0.004"]
+    code, _, err = run(capsys, *fit, "--out", "b")
+    notes = load_model("b").meta["notes"]["budget"]
+    found = notes["found"]
+    assert code == 0
+    assert notes["disparity"] == found["valid"] <= notes["delta"] == 0.004
+    told = ", ".join(f"{found[part]:.3g} on {part}" for part in ("train", "valid", "test"))
+    assert f"budget 0.004: disparity {told}, at lambda {notes['lam']:g}" in err
+    assert notes["lam"] > 0, err  # it binds
+    for part, value in found.items():
+        judged = json.loads(run(capsys, "evaluate", "b", f"{part}.txt", "--json")[1])
+        assert judged["policy"]["d_group"] == pytest.approx(value, abs=1e-5)
+    # Nothing to be fair to on valid, all of TRAIN's disparity on test: said, and no failure.
+    Path("none.txt").write_text("1 qid:1 1:1 2:1 3:0\n1 qid:1 1:2 2:1 3:0\n")
+    blind = ["--valid", "none.txt", "--test", "train.txt"]
+    code, _, err = run(capsys, *fit[:2], *blind, *fit[6:], "--out", "c")
+    assert code == 0
+    assert "on test, at lambda 0; it does not carry over to test" in err
+    assert "does not carry over: disparity" in err
+
+
+def test_several_training_files_are_one(here, capsys):
+    whole = load_letor("train.txt")
+    for name, part in (("a.txt", whole[:10]), ("b.txt.gz", whole[10:])):
+        fl.save_letor(part, name)
+    model = ["--lam", "5", *GROUPS, *QUICK, "-q", "--out"]
+    assert run(capsys, "fit", "a.txt", "b.txt.gz", *model, "two")[0] == 0
+    assert run(capsys, "fit", "train.txt", *model, "one")[0] == 0
+    weights = [load_model(name).scorer.linear.weight for name in ("one", "two")]
+    assert torch.equal(*weights)
+    sweep = ["sweep", "a.txt", "b.txt.gz", "--test", "test.txt", "--seeds", "1", *model, "s"]
+    assert run(capsys, *sweep)[0] == 0
+    assert torch.equal(
+        load_model("s/models/Fair-PG-Rank/lam=5_seed=0").scorer.linear.weight, weights[0]
+    )
+    code, _, err = run(capsys, "fit", "a.txt", "nil.txt", *model, "x")
+    assert (code, err) == (1, "fairpg-lite: nil.txt: there is no such file.\n")
 
 
 def test_a_training_killed_after_its_model_was_written_is_finished(here, capsys, monkeypatch):

@@ -30,12 +30,17 @@ _ADVICE = {
 }
 
 
-def read(args: argparse.Namespace, name: str, labels: str | None, **how: Any) -> RankingDataset:
-    """The documents of the file `name`, with the groups in the file `labels`."""
-    _must_be_file(name)
+def read(
+    args: argparse.Namespace, files: str | list[str], labels: str | None, **how: Any
+) -> RankingDataset:
+    """The documents of one file or several, with the groups in the file `labels`."""
+    files = [files] if isinstance(files, str) else files
+    name = " + ".join(files)
+    for file in files:
+        _must_be_file(file)
     how |= {"n_features": args.n_features, "require_final_newline": not args.allow_cut}
     try:
-        dataset = load_letor(name, progress=bars(args), **how)
+        dataset = load_letor(files, progress=bars(args), **how)
     except LetorError as error:
         text = str(error)
         for python, option in _ADVICE.items():
@@ -136,10 +141,11 @@ def training_data(
     data = {"train": prepare(train)}
     groups = data["train"].groups
     if prepare.n_scored == 0:
-        raise CliError(f"{args.train}: no feature is left to score by.")
+        raise CliError(f"{' + '.join(args.train)}: no feature is left to score by.")
     by_group = fair and args.disparity in GROUP_DISPARITIES
     if by_group and groups is not None and len(groups.unique()) < 2:
-        raise CliError(f"{args.train}: all documents are in one group; D_group needs two.")
+        name = " + ".join(args.train)
+        raise CliError(f"{name}: all documents are in one group; D_group needs two.")
     for part in parts:
         if (file := getattr(args, part)) is not None:
             data[part] = prepare(read(args, file, getattr(args, f"{part}_groups"), **how))

@@ -16,7 +16,7 @@ from fairpg_lite.cli._data import FORMAT, training_config, training_data
 from fairpg_lite.cli._options import TRAINING, add, add_verbosity, path
 from fairpg_lite.models import data_notes, load_model, save_model
 from fairpg_lite.scorers import LinearScorer, MLPScorer
-from fairpg_lite.train import fit
+from fairpg_lite.train import fit, objective_on
 
 _DESCRIPTION = """\
 Train a stochastic ranking policy that maximises utility less lambda times disparity
@@ -28,7 +28,8 @@ examples:
   fairpg-lite fit train.txt --out model/                                    plain PG-Rank
   fairpg-lite fit train.txt --valid valid.txt --patience 5 --group-feature 5 --lam 1 --out model/
   fairpg-lite fit train.txt --disparity individual --lam 10 --method exact --out model/
-  fairpg-lite fit train.txt --groups labels.txt --budget 0.01 --method exact --out model/
+  fairpg-lite fit train.txt --valid valid.txt --test test.txt --group-feature 5 --budget 0.01 \\
+      --method exact --out model/                             the budget is held on valid.txt
 
 {FORMAT}
 groups: from a feature (--group-feature, above --group-threshold or one group per value), or
@@ -38,16 +39,19 @@ groups: from a feature (--group-feature, above --group-threshold or one group pe
 def add_parser(subparsers: cli.Subparsers) -> None:
     parser = subparsers.add_parser(
         "fit",
-        usage="%(prog)s TRAIN --out DIR [options]",
+        usage="%(prog)s TRAIN [TRAIN ...] --out DIR [options]",
         help="train a policy on LETOR files",
         description=_DESCRIPTION,
         epilog=_EXAMPLES,
     )
-    parser.add_argument("train", type=path, metavar="TRAIN", help="LETOR file to train on")
+    parser.add_argument(
+        "train", type=path, nargs="+", metavar="TRAIN", help="LETOR files to train on"
+    )
     add(parser, "--out", required=True)
     add(parser, "--force")
     add(parser.add_mutually_exclusive_group(), "--lam", "--budget")
-    add(parser, *TRAINING, "--seed")
+    add(parser, *TRAINING, "--test-groups", "--seed")
+    add(parser, "--test", help="with --budget: LETOR file to report the disparity on, too")
     add_verbosity(parser)
     parser.set_defaults(run=run)
 
@@ -55,7 +59,9 @@ def add_parser(subparsers: cli.Subparsers) -> None:
 def run(args: argparse.Namespace) -> int:
     fair = args.lam > 0 or args.budget is not None
     config = training_config(args, fair)
-    prepare, data = training_data(args, fair, "valid")
+    if args.budget is None and args.test is not None:
+        raise cli.UsageError("--test reports on a --budget; judge a model by fairpg-lite evaluate.")
+    prepare, data = training_data(args, fair, "valid", "test")
     how: dict[str, Any] = {"generator": torch.Generator().manual_seed(args.seed)}
     how["dtype"] = getattr(torch, args.dtype)
     scorer = (
@@ -88,15 +94,19 @@ def run(args: argparse.Namespace) -> int:
         result = fit_to_budget(scorer, data["train"], args.budget, config, **watch)
         history, config = result.history, replace(config, lam=result.lam)
         names = ("delta", "lam", "utility", "disparity", "converged", "message")
-        notes["budget"] = {name: getattr(result, name) for name in names}
+        found = {part: objective_on(scorer, dataset, config)[1] for part, dataset in data.items()}
+        notes["budget"] = {name: getattr(result, name) for name in names} | {"found": found}
     made: dict[str, Any] = {"prepare": prepare, "config": config, "notes": notes}
     save_model(scorer, out, history=history, overwrite=args.force, **made)
     _clear(out)
     cli.say(args, f"training: {history}\nmodel written to {out}")
     if result is not None:
-        text = f"budget {result.delta:g}: disparity {result.disparity:.3g} at lambda {result.lam:g}"
+        parts = ", ".join(f"{value:.3g} on {part}" for part, value in found.items())
+        text = f"budget {result.delta:g}: disparity {parts}, at lambda {result.lam:g}"
         if result.disparity > result.delta:
             raise cli.CliError(f"{text}; {result.message}; the model in {out} is over budget.")
+        if found.get("test", 0.0) > result.delta:
+            text += "; it does not carry over to test"
         cli.say(args, f"{text}; {result.message}")
     return cli.DONE
 

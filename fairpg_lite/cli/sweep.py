@@ -30,12 +30,14 @@ examples:
 def add_parser(subparsers: cli.Subparsers) -> None:
     parser = subparsers.add_parser(
         "sweep",
-        usage="%(prog)s TRAIN --test TEST --lam X [X ...] --out DIR [options]",
+        usage="%(prog)s TRAIN [TRAIN ...] --test TEST --lam X [X ...] --out DIR [options]",
         help="the trade-off curve: models at several lambdas and seeds",
         description=_DESCRIPTION,
         epilog=_EXAMPLES,
     )
-    parser.add_argument("train", type=path, metavar="TRAIN", help="LETOR file to train on")
+    parser.add_argument(
+        "train", type=path, nargs="+", metavar="TRAIN", help="LETOR files to train on"
+    )
     add(parser, "--test", "--out", required=True)
     add(parser, "--lam", required=True, nargs="+")
     add(parser, "--seeds", "--jobs", "--scheduler", "--name", "--force", *JUDGING)
