@@ -1,6 +1,8 @@
 """Processes that each hold a part of the queries train as one process that holds them all."""
 
 import json
+import os
+import re
 import subprocess
 import sys
 from itertools import pairwise
@@ -107,3 +109,25 @@ def test_checkpoints_of_different_epochs_are_refused(found):
     """One process was killed before it had written its own."""
     assert [list(answer) for answer in found[7]] == [["error"], ["error"]]
     assert all("checkpoints of the other processes" in a["error"] for a in found[7])
+
+
+def test_torchrun_prints_what_chapter_15_says(tmp_path):
+    """The chapter's script, by its command; two processes may print into each other's lines."""
+    text = (ROOT / "book" / "15_cluster.md").read_text()
+    script, command, shown = (
+        re.search(rf"```{kind}\n(.*?)```", text, flags=re.DOTALL)[1]
+        for kind in ("python", "bash", "text")
+    )
+    (tmp_path / "together.py").write_text(script)
+    program, *words = command.split()
+    assert program == "torchrun"
+    result = subprocess.run(
+        [sys.executable, "-m", "torch.distributed.run", *words],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+    )
+    assert result.returncode == 0, result.stderr[-2000:]
+    assert all(line in result.stdout for line in shown.splitlines())
+    assert len(result.stdout.replace("\n", "")) == len(shown.replace("\n", ""))  # nothing else

@@ -1,8 +1,10 @@
 """Every command, code block, link and figure of README.md works as written."""
 
+import csv
 import json
 import os
 import re
+import statistics
 import subprocess
 import sys
 from pathlib import Path
@@ -20,8 +22,10 @@ def blocks(text):
 
 
 BLOCKS = blocks(TEXT)
-(COMMAND_LINE,) = [part for part in TEXT.split("\n## ") if part.startswith("Command line\n")]
-REST = [block for block in BLOCKS if block not in blocks(COMMAND_LINE)]
+SECTIONS = {part.split("\n")[0]: part for part in TEXT.split("\n## ")}
+COMMAND_LINE = SECTIONS.pop("Command line")
+FROM_PYTHON = SECTIONS.pop("From Python, and from another ranker")
+REST = [block for part in SECTIONS.values() for block in blocks(part)]
 COMMANDS = [line for kind, body in REST if kind == "bash" for line in body.splitlines() if line]
 
 
@@ -93,6 +97,34 @@ def test_the_command_line_prints_what_the_readme_says(tmp_path):
     assert sorted(p.name for p in work.iterdir()) == ["model", "sweep", "test.txt", "train.txt"]
     made = {p.name for p in (work / "sweep").iterdir()}
     assert {"table.csv", "tradeoff.png", "tradeoff.svg", "models"} <= made
+
+
+def test_the_sweep_from_python_is_that_of_the_command_line(tmp_path):
+    (code, _), ((_, shown),) = (
+        [b for b in blocks(part) if b[0] == kind]
+        for part, kind in ((FROM_PYTHON, "python"), (COMMAND_LINE, "text"))
+    )
+    assert sum(bool(line) for line in code[1].splitlines()) <= 5
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    subprocess.run([sys.executable, "-c", code[1]], cwd=tmp_path, env=env, check=True)
+    assert (tmp_path / "tradeoff.png").stat().st_size > 1000
+    rows = list(csv.DictReader((tmp_path / "sweep" / "table.csv").read_text().splitlines()))
+    for line in shown.splitlines()[-4:]:
+        lam, *means = line.split()
+        runs = [row for row in rows if float(row["lam"]) == float(lam)]
+        assert len(runs) == 3
+        for name, mean in zip(("ndcg", "d_group"), means, strict=True):
+            assert statistics.mean(float(row[name]) for row in runs) == pytest.approx(
+                float(mean), abs=5.1e-5
+            )
+
+
+def test_lightgbms_scores_print_what_the_readme_says():
+    _, code = [body for kind, body in blocks(FROM_PYTHON) if kind == "python"]
+    (shown,) = [body for kind, body in blocks(FROM_PYTHON) if kind == "text"]
+    result = run(sys.executable, "-c", code)
+    assert result.returncode == 0, result.stderr[-2000:]
+    assert result.stdout == shown
 
 
 def test_the_figures_in_the_text_are_computed():
