@@ -88,13 +88,15 @@ class Watch:
         self.since: float | None = None
         self.warned = False
 
-    def __call__(self, lack: str = "has no worker") -> None:
+    def __call__(self, lack: str | None = None) -> None:
+        """Look for workers; or, with a ``lack`` that was seen, count it on whoever has come."""
         try:
-            if lack == "has no worker" and self.client.nthreads():
+            if lack is None and self.client.nthreads():
                 self.since = None
                 return
         except (OSError, TimeoutError):
             return  # the scheduler is gone, which the cells will tell
+        lack = lack or "has no worker"
         now = time.monotonic()
         self.since = now if self.since is None else self.since
         said = (

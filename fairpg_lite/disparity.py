@@ -129,6 +129,8 @@ def group_ratios(
 
 def _small_labels(groups: Tensor) -> tuple[Tensor, int]:
     """Labels 0..count-1 of the same partition; labels that are small already stay as they are."""
+    if groups.numel() == 0:
+        return groups.long(), 1
     low, high = groups.aminmax()
     if low >= 0 and high < 16:
         return groups.long(), int(high) + 1

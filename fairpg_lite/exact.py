@@ -77,6 +77,8 @@ def exact_position_probs(
     Chapter 4, eq-04-fourier.
     """
     n = scores.shape[-1]
+    if scores.numel() == 0:  # no query: a Fourier transform takes no empty batch
+        return scores.unsqueeze(-1).expand(*scores.shape, n)
     tolerance = reachable(tolerance, scores.dtype)
     length = n | 1
     frequency = torch.arange(length // 2 + 1, dtype=torch.float64)

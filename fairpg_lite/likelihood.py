@@ -21,7 +21,8 @@ def _in_order(scores: Tensor, rankings: Tensor, mask: Tensor | None) -> tuple[Te
     shifted = scores if mask is None else scores.masked_fill(~mask, -math.inf)
     shifted = shifted - shifted.detach().amax(-1, keepdim=True)
     lowest = shifted.masked_fill(shifted == -math.inf, 0.0) if mask is not None else shifted
-    safe = float(lowest.detach().amin()) > 0.8 * math.log(torch.finfo(scores.dtype).tiny)
+    least = 0.8 * math.log(torch.finfo(scores.dtype).tiny)
+    safe = lowest.numel() == 0 or float(lowest.detach().amin()) > least
     return shifted.expand(rankings.shape).gather(-1, rankings), safe
 
 

@@ -146,6 +146,8 @@ def log_weights(scores: Tensor, mask: Tensor | None = None, tolerance: float = 1
 
 def _lowest(log_w: Tensor) -> float:
     """Log-weight of the lightest document of all queries; padding does not count."""
+    if log_w.numel() == 0:  # no query at all
+        return 0.0
     lowest = log_w.detach().amin()
     if lowest == -math.inf:
         lowest = log_w.detach().masked_fill(log_w == -math.inf, math.inf).amin()

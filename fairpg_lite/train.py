@@ -114,6 +114,8 @@ class _Run:
         self.dataset = dataset.to(device=config.device)
         self.valid = None if valid is None else valid.to(device=config.device)
         config.check_data(self.dataset)
+        if valid is not None and len(valid) == 0:
+            raise ValueError("fit: the validation set holds no query.")
         self.parameters = [p for p in scorer.parameters() if p.requires_grad]
         self.optimizer = _optimizer(self.parameters, config)
         self.model = _processes.together(scorer)

@@ -115,6 +115,8 @@ def test_split_refuses_impossible_fractions(fractions):
     [
         ({"features": torch.ones(3)}, "features has shape"),
         ({"features": torch.ones(3, 2, dtype=torch.int64)}, "floating-point"),
+        ({"features": np.ones((3, 2), np.longdouble)}, "features .*longdouble|features .*float128"),
+        ({"relevance": np.array([None, 1, 2])}, "relevance cannot become a tensor .*object"),
         ({"relevance": torch.ones(2)}, "relevance has shape"),
         ({"groups": torch.zeros(4)}, "groups has shape"),
         ({"groups": torch.tensor([0, 1, -1])}, "negative"),

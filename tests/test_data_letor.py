@@ -191,7 +191,7 @@ def test_one_stray_id_does_not_ask_for_gigabytes(tmp_path):
     lines[4321] = b"1 qid:1 99999:2\n"
     file = write(tmp_path, b"".join(lines))
     tracemalloc.start()
-    with pytest.raises(LetorError, match=r"line 4322: .*very large; pass n_features.*'99999:2'"):
+    with pytest.raises(LetorError, match=r"line 4322: .*very large .*; pass n_features: '99999:2'"):
         load_letor(file)
     assert tracemalloc.get_traced_memory()[1] < 5e7
     tracemalloc.stop()

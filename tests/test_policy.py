@@ -8,6 +8,7 @@ from oracles import all_rankings, position_probs_by_subsets, ranking_probability
 from torch.testing import assert_close
 
 from fairpg_lite import PlackettLuce
+from fairpg_lite.disparity import group_disparity
 
 
 def scores(n, scale=1.0, seed=0):
@@ -182,3 +183,15 @@ def test_there_is_no_mean_over_no_rankings(shape):
     none = torch.zeros(0, 3, dtype=torch.int64)
     with pytest.raises(ValueError, match="0 sample"):
         policy.exposure(method="sample", rankings=none, baseline=None)
+
+
+def test_a_batch_of_no_queries_has_no_answers():
+    """Nothing in, nothing out, and no raw error about a reduction."""
+    scores = torch.zeros(0, 4, requires_grad=True)
+    policy, rankings = PlackettLuce(scores), torch.zeros(0, 4, dtype=torch.long)
+    assert policy.exposure().shape == (0, 4)
+    assert policy.position_probs().shape == (0, 4, 4)
+    assert policy.log_prob(rankings).shape == (0,)
+    assert group_disparity(policy.exposure(), torch.zeros(0, 4), rankings).shape == (0,)
+    policy.exposure().sum().backward()
+    assert scores.grad.shape == (0, 4)

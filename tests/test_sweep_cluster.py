@@ -251,6 +251,28 @@ def test_a_cluster_without_workers_is_named_and_given_up(scheduler, tmp_path, mo
     assert 2 <= len(load_cells(tmp_path)) < 30
 
 
+class Flickering:
+    """A client of a cluster whose workers die as soon as they are asked, and are started anew."""
+
+    def __init__(self):
+        self.asked = 0
+
+    def run(self, *_, **__):
+        self.asked += 1
+        assert self.asked < 30, "it would wait for ever"
+        return {} if self.asked % 2 else {"tcp://worker": OSError("gone")}
+
+    def nthreads(self):
+        return {"tcp://worker": 1}
+
+
+def test_workers_that_die_and_come_back_are_given_up(monkeypatch):
+    monkeypatch.setattr(cluster_module, "WARN_AFTER", 1e9)
+    watch = cluster_module.Watch(Flickering(), "tcp://here", patience=1.0)
+    with pytest.raises(ConnectionError, match=r"Given up after 1 s"):
+        cluster_module._agree(watch.client, "tcp://here", [], watch)
+
+
 def test_a_killed_scheduler_is_one_message(scheduler, tmp_path, monkeypatch, capfd):
     address, worker, processes = scheduler
     worker(str(ROOT))

@@ -486,6 +486,12 @@ def test_one_sample_is_fine_without_a_baseline():
     assert TrainConfig(samples=1, method="exact").samples == 1
 
 
+def test_no_queries_to_validate_on_are_said():
+    data = synthetic(n_queries=3)
+    with pytest.raises(ValueError, match="the validation set holds no query"):
+        fit(linear(), data, quick(), data[:0], progress=False)
+
+
 def test_missing_groups_are_said():
     data = synthetic(n_queries=3).replace(groups=None)
     with pytest.raises(ValueError, match="needs groups"):

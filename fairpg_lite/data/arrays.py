@@ -31,6 +31,16 @@ def whole(name: str, values: Any) -> Tensor:
     return numbers.to(torch.int64)
 
 
+def _tensor(name: str, values: Any) -> Tensor:
+    try:
+        return torch.as_tensor(values)
+    except (TypeError, ValueError) as error:
+        kind = getattr(values, "dtype", type(values).__name__)
+        raise ValueError(
+            f"RankingDataset: {name} cannot become a tensor (type {kind}); give float32 or float64."
+        ) from error
+
+
 def prepared(given: Mapping[str, Any]) -> dict[str, Any]:
     """The fields of a dataset, each of its type and on the features' device, and checked."""
     if hasattr(given["features"], "columns"):
@@ -38,13 +48,13 @@ def prepared(given: Mapping[str, Any]) -> dict[str, Any]:
             f"RankingDataset: features is a {type(given['features']).__name__}; call "
             "RankingDataset.from_pandas(frame, query=..., relevance=...)."
         )
-    features = torch.as_tensor(given["features"])
+    features = _tensor("features", given["features"])
     if features.ndim != 2 or not features.is_floating_point():
         raise ValueError(
             f"RankingDataset: features has shape {tuple(features.shape)} and type "
             f"{features.dtype}; give a floating-point (N, d) tensor."
         )
-    relevance = torch.as_tensor(given["relevance"]).to(features.device, features.dtype)
+    relevance = _tensor("relevance", given["relevance"]).to(features.device, features.dtype)
     offsets = torch.as_tensor(given["offsets"], dtype=torch.int64, device=features.device)
     fields = {**given, "features": features, "relevance": relevance, "offsets": offsets}
     ids = torch.arange(len(offsets) - 1) if given["query_ids"] is None else given["query_ids"]

@@ -199,9 +199,12 @@ def _fault(tokens: list[bytes], rules: Rules) -> tuple[str, bytes] | None:
         fault, previous = _feature_fault(token, previous, rules)
         if fault is None and previous >= rules.columns + (not rules.zero_based):
             given = rules.columns_given
-            way_out = "is beyond n_features" if given else "is very large; pass n_features"
-            limit = f"{rules.columns} {'' if given else 'at most '}columns"
-            fault = f"the feature id {way_out} ({limit})"
+            fault = (
+                f"the feature id is beyond n_features ({rules.columns} columns)"
+                if given
+                else f"the feature id is very large (unasked, {rules.columns} columns at most are "
+                "made of so many lines); pass n_features"
+            )
         if fault is not None:
             return fault, token
     return None
