@@ -137,7 +137,11 @@ def _table(args: argparse.Namespace, dataset: RankingDataset, results: Results) 
         cells: list[Any] = [getattr(policy, measure), getattr(second, measure)]
         if two:
             less = policy.compare(second, measure)
-            cells += [less.mean, (less.low, less.high), f"{less.p_value:.3f}"]
+            cells += [
+                less.mean,
+                (less.low, less.high),
+                f"{less.p_value:.3f}" if less.p_value >= 0.001 else "<.001",
+            ]
         else:
             cells.insert(1, policy.interval(measure))
         texts = [*map(_cell, cells), f"{policy.defined[measure]:,}"]
