@@ -110,6 +110,7 @@ def project(tmp_path):
     book = tmp_path / "book"
     shutil.copytree(ROOT / "book" / "_ext", book / "_ext", ignore=shutil.ignore_patterns("__py*"))
     shutil.copytree(ROOT / "book" / "_static", book / "_static")
+    shutil.copytree(ROOT / "book" / "explorables", book / "explorables")
     shutil.copy(ROOT / "book" / "references.bib", book)
     shutil.copy(ROOT / "book" / "notation.md", book)
     shutil.copy(ROOT / "book" / "glossary.md", book)
@@ -125,6 +126,9 @@ def project(tmp_path):
     return tmp_path
 
 
+SOURCES = (ROOT, ROOT / "book", ROOT / "book" / "coursework")
+
+
 def build(project, **environment):
     program = Path(sys.executable).parent / "jupyter-book"
     return subprocess.run(
@@ -132,7 +136,7 @@ def build(project, **environment):
         capture_output=True,
         text=True,
         check=False,
-        env={**os.environ, **environment},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(map(str, SOURCES)), **environment},
     )
 
 

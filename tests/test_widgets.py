@@ -141,7 +141,7 @@ def test_live_calls_draw_with_the_slider_value(monkeypatch):
         ("matplotlib", style),
         ("matplotlib", use_style),
         ("ipywidgets", lambda: live(draw)),
-        ("PIL", lambda: palette_png(b"")),
+        ("PIL.Image", lambda: palette_png(b"")),
     ],
 )
 def test_a_missing_library_names_the_extra(monkeypatch, missing, call):

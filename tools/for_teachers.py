@@ -18,8 +18,9 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
-if str(ROOT) not in sys.path:
-    sys.path[:0] = [str(ROOT), str(ROOT / "book" / "coursework")]
+for place in (ROOT / "book" / "coursework", ROOT):
+    if str(place) not in sys.path:
+        sys.path.insert(0, str(place))
 
 import jupytext  # noqa: E402
 import nbformat  # noqa: E402
