@@ -150,9 +150,11 @@ def size(text: Path) -> dict[str, float]:
     words, lines, folded, asserts = 0, [], False, 0
     for cell in cells:
         if cell.cell_type == "markdown":
-            folded |= "{solution-start}" in cell.source
-            words += 0 if folded else len(main_text(cell.source).split())
-            folded &= "{solution-end}" not in cell.source
+            # One cell may end a solution and begin the next.
+            for part in re.split(r"(\{solution-(?:start|end)\})", cell.source):
+                if part.startswith("{solution-"):
+                    folded = part == "{solution-start}"
+                words += 0 if folded else len(main_text(part).split())
         elif cell.cell_type == "code" and not folded and not tags(cell) & FOLDED:
             source = [line for line in cell.source.splitlines() if line.strip()]
             lines.append(len(source))
