@@ -81,7 +81,7 @@ def finished(cell: Cell, out: Path, table: dict[Key, Record]) -> Record | None:
     for name, value in (asked | absent | cell.config).items():
         theirs = (stored if name in asked else stored["config"]).get(name, "absent")
         if theirs != value:
-            if isinstance(theirs, dict) and isinstance(value, dict):  # say which entry it is
+            if name == "config" and isinstance(theirs, dict) and isinstance(value, dict):
                 pairs = {k: (theirs.get(k), value.get(k)) for k in {**theirs, **value}}
                 name, (theirs, value) = next((k, p) for k, p in pairs.items() if p[0] != p[1])
             raise ValueError(
