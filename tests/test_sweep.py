@@ -577,7 +577,8 @@ def test_ctrl_c_ends_the_processes_too(tmp_path):
     finally:
         if alive(run.pid):
             os.killpg(run.pid, signal.SIGKILL)
-    assert stderr.rstrip().endswith("KeyboardInterrupt")
+    # loky's own thread may add a traceback after ours, when it loses the race against the signal.
+    assert "\nKeyboardInterrupt" in stderr
     assert 3 <= len(load_cells(tmp_path)) < 500
     assert len(load_cells(tmp_path)) == len([p for p in tmp_path.rglob("*") if p.is_file()])
 
