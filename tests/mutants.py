@@ -97,6 +97,13 @@ MUTANTS = [
         "test_sweep.py::test_two_sweeps_on_one_directory",
     ),
     (
+        "a worker's versions are not compared",
+        "_cluster.py",
+        "if {*theirs} != {ours} else []",
+        "if not theirs else []",
+        "test_sweep_cluster.py::test_workers_get_the_experiment_with_the_job_and_an_older_package_is_refused",
+    ),
+    (
         "collecting removes the files before the table is there",
         "sweep.py",
         "        write_table(out, list((rows | done).values()), **about)\n",
