@@ -11,7 +11,8 @@ from pathlib import Path
 import numpy as np
 from sklearn.datasets import load_svmlight_file
 
-from fairpg_lite.data import RankingDataset, load_letor, mslr_sample, save_letor, yahoo, yahoo_like
+from experiments.stand_in import yahoo_like
+from fairpg_lite.data import RankingDataset, load_letor, mslr_sample, save_letor, yahoo
 
 REPEATS = 5
 

@@ -19,12 +19,13 @@ SPARE = 500_000_000
 
 MAKE = """
 import sys
-from fairpg_lite import yahoo_like
+from experiments.stand_in import yahoo_like
 yahoo_like(int(sys.argv[1]), seed=0).save(sys.argv[2])
 """
 PROBE = """
 import json, resource, sys, torch
-from fairpg_lite import LinearScorer, RankingDataset, TrainConfig, fit, yahoo_like
+from experiments.stand_in import yahoo_like
+from fairpg_lite import LinearScorer, RankingDataset, TrainConfig, fit
 torch.set_num_threads(1)
 queries, path, method, way = int(sys.argv[1]), sys.argv[2], sys.argv[3], sys.argv[4] == "compiled"
 data = RankingDataset.load(path) if path else yahoo_like(queries, seed=0)

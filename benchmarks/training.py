@@ -21,13 +21,13 @@ import torch
 from torch import nn
 
 from benchmarks import _timing, literal
+from experiments.stand_in import yahoo_like
 from fairpg_lite import (
     LinearScorer,
     MLPScorer,
     RankingDataset,
     TrainConfig,
     german_credit,
-    yahoo_like,
 )
 from fairpg_lite.figures import use_style
 from fairpg_lite.train import _Run

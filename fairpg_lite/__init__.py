@@ -17,7 +17,6 @@ from fairpg_lite.data import (
     save_letor,
     synthetic,
     yahoo,
-    yahoo_like,
 )
 from fairpg_lite.disparity import MERITS, group_disparity, individual_disparity, merit_of
 from fairpg_lite.estimator import FairRanker
@@ -96,5 +95,4 @@ __all__ = [
     "synthetic",
     "tradeoff",
     "yahoo",
-    "yahoo_like",
 ]

@@ -51,7 +51,6 @@ def test_importing_the_data_package_imports_no_extra():
     code = (
         "import sys, torch, numpy; before = set(sys.modules);"  # torch itself may import tqdm
         "import fairpg_lite.data as d; d.synthetic(); d.german_credit(); d.mslr_sample();"
-        "d.yahoo_like(2);"
         "extras = {'sklearn', 'scipy', 'lightgbm', 'joblib', 'tqdm', 'matplotlib', 'pandas'};"
         "bad = extras & (set(sys.modules) - before); sys.exit(str(bad) if bad else 0)"
     )

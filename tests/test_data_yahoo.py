@@ -7,7 +7,8 @@ import shutil
 import pytest
 import torch
 
-from fairpg_lite.data import LetorError, save_letor, yahoo, yahoo_like, yahoo_set
+from experiments.stand_in import yahoo_like
+from fairpg_lite.data import LetorError, save_letor, yahoo, yahoo_set
 from fairpg_lite.data.yahoo_set import PUBLISHED_COUNTS, user_cache_directory
 
 PARTS = ("train", "valid", "test")

@@ -18,7 +18,8 @@ from experiments.__main__ import main
 from experiments.rankers import FairPGRank, RankSVM, Trees, measure
 from experiments.rankers_report import PAPER_TABLE_1, data_of, tradeoff_panel
 from experiments.ranking_data import cached_stand_in, load_parts
-from fairpg_lite import LinearScorer, RankingDataset, fit, mslr_sample, yahoo_like
+from experiments.stand_in import yahoo_like
+from fairpg_lite import LinearScorer, RankingDataset, fit, mslr_sample
 from fairpg_lite.baselines import gbdt, rank_svm
 from fairpg_lite.data import save_letor
 from fairpg_lite.sweep import run_cells

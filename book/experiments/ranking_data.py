@@ -4,15 +4,15 @@ Every cell of an experiment names its data here, and a process loads them once h
 it runs. The two large sources are memory-mapped, so that workers on one machine share one copy.
 """
 
-import warnings
 from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
 import torch
 
-from fairpg_lite.data import RankingDataset, mslr_sample, yahoo, yahoo_like
-from fairpg_lite.data.yahoo_set import PUBLISHED_COUNTS, user_cache_directory
+from experiments.stand_in import yahoo_like
+from fairpg_lite.data import RankingDataset, mslr_sample, yahoo
+from fairpg_lite.data.yahoo_set import PUBLISHED_COUNTS, remembered, user_cache_directory
 
 SOURCES = ("yahoo", "stand-in", "mslr")
 #: The stand-in's world; a constant, so that all numbers on "the stand-in" are of the same data.
@@ -89,35 +89,18 @@ def cached_stand_in(part: str, queries: int, cache: Path | None = None) -> Ranki
     in this process's memory.
     """
     home = user_cache_directory() if cache is None else cache
-    target = home / f"stand-in-seed{STAND_IN_SEED}" / f"{part}-{queries}"
     today = yahoo_like(min(queries, FEWEST), STAND_IN_SEED, part=part)
-    found = _current(target, queries, today)
-    if found is not None:
-        return found
-    made = yahoo_like(queries, STAND_IN_SEED, part=part)
-    try:
-        made.save(target, overwrite=True)
-    except OSError as error:
-        # Two workers may start at once: then the other one's files serve.
-        if _current(target, queries, today) is None:
-            warnings.warn(
-                f"cached_stand_in: {target} could not be written ({error}).", stacklevel=2
-            )
-    return _current(target, queries, today) or made
 
+    def current(found: RankingDataset) -> bool:
+        first = found[: len(today)]
+        pairs = ((first.features, today.features), (first.relevance, today.relevance))
+        return len(found) == queries and all(torch.equal(*pair) for pair in pairs)
 
-def _current(target: Path, queries: int, today: RankingDataset) -> RankingDataset | None:
-    try:
-        found = RankingDataset.load(target)
-    except (OSError, ValueError):  # absent, or damaged: made again
-        return None
-    if len(found) != queries:
-        return None
-    first = found[: len(today)]
-    same = torch.equal(first.features, today.features) and torch.equal(
-        first.relevance, today.relevance
+    return remembered(
+        home / f"stand-in-seed{STAND_IN_SEED}" / f"{part}-{queries}",
+        lambda: yahoo_like(queries, STAND_IN_SEED, part=part),
+        current,
     )
-    return found if same else None
 
 
 def describe(data: str, parts: Parts) -> str:

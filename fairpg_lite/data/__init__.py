@@ -1,4 +1,4 @@
-"""Data: the paper's sets, open stand-ins, and readers of LETOR files.
+"""Data: the paper's sets, an open sample, and readers of LETOR files.
 
 No file here has the name of a function, so that the function never hides the file.
 """
@@ -12,7 +12,6 @@ from fairpg_lite.data.letor_lines import LetorError
 from fairpg_lite.data.mslr import mslr_sample
 from fairpg_lite.data.synthetic_set import synthetic
 from fairpg_lite.data.yahoo_set import YahooSets, yahoo
-from fairpg_lite.data.yahoo_stand_in import yahoo_like
 
 __all__ = [
     "Batch",
@@ -27,5 +26,4 @@ __all__ = [
     "save_letor",
     "synthetic",
     "yahoo",
-    "yahoo_like",
 ]

@@ -22,8 +22,7 @@ N_FEATURES = 699
 HOW_TO_OBTAIN = (
     "The data is dataset C14, 'Learning to Rank Challenge', of Yahoo's Webscope programme: its "
     "licence does not let us ship it, researchers apply for it themselves. Unpack the archive in "
-    "one directory and pass that, or set FAIRPG_YAHOO to it. Without it, "
-    "yahoo_like() makes a stand-in of the same shape."
+    "one directory and pass that, or set FAIRPG_YAHOO to it."
 )
 
 

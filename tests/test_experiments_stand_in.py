@@ -8,8 +8,7 @@ import pytest
 import torch
 from scipy.stats import rankdata
 
-from fairpg_lite.data import yahoo_like
-from fairpg_lite.data.yahoo_stand_in import _grid, _signal, _world
+from experiments.stand_in import GRID, World, yahoo_like
 
 QUANTILES = [0.05, 0.25, 0.5, 0.75, 0.95]
 
@@ -69,13 +68,13 @@ def test_correlations_with_the_grade(sample):
 
 def signal_of(ds, seed=0):
     """The noise-free score (N,), worked out from the recorded features alone."""
-    world = _world(seed, ds.info["noise"])
+    world = World(seed, ds.info["noise"])
     latent = np.empty((ds.n_documents, len(world.causes)))
     for k, cause in enumerate(world.causes):
         recorded = ds.features[:, world.columns[cause]].numpy()
         # The lowest latent value that is recorded so: all that a reader of the file can know.
-        latent[:, k] = _grid()[np.searchsorted(world.table[cause], recorded)]
-    return torch.from_numpy(_signal(world, latent))
+        latent[:, k] = GRID[np.searchsorted(world.table[cause], recorded)]
+    return torch.from_numpy(world.score(latent))
 
 
 def test_noise_is_as_told():
@@ -165,7 +164,7 @@ def test_refusals(wrong):
 
 MEASURE = """
 import resource, sys
-from fairpg_lite.data import yahoo_like
+from experiments.stand_in import yahoo_like
 def peak():
     if sys.platform == "linux":  # getrusage would remember the program that started this one
         status = dict(line.split(":", 1) for line in open("/proc/self/status"))
