@@ -149,6 +149,19 @@ def padding_last(where: str, rankings: Tensor, mask: Tensor) -> None:
         )
 
 
+def transformed() -> bool:
+    """Whether a transform of `torch.func` (grad, hessian, vmap, …) is at work."""
+    return torch._C._are_functorch_transforms_active()
+
+
+def not_transformed(where: str) -> None:
+    if transformed():
+        raise RuntimeError(
+            f"{where} has a gradient of its own, which torch.func (grad, hessian, vmap, …) cannot "
+            "use; call backward() or torch.autograd.grad, and difference that for more."
+        )
+
+
 class _NotTwice(torch.autograd.Function):
     """A gradient as it is, that says so when somebody differentiates it."""
 

@@ -15,7 +15,7 @@ from torch import Tensor
 from fairpg_lite import _check
 from fairpg_lite.exact import TOLERANCE, exact_exposure, exact_position_probs
 from fairpg_lite.exposure import check_bias, log2_bias, ranking_exposure
-from fairpg_lite.likelihood import LogProb, ScoreFunction
+from fairpg_lite.likelihood import LogProb, ScoreFunction, log_steps
 
 _P = ParamSpec("_P")
 
@@ -125,6 +125,8 @@ class PlackettLuce:
         """
         if self.validate_args:
             _check.permutations("log_prob", rankings, self.scores.shape[-1], self.mask)
+        if _check.transformed():
+            return log_steps(self.scores, rankings, self.mask).sum(-1)
         return LogProb.apply(self.scores, rankings, self.mask)
 
     @_at_least_single
@@ -151,6 +153,7 @@ class PlackettLuce:
         """
         if self.validate_args:
             _check.permutations("expect", rankings, self.scores.shape[-1], self.mask)
+        _check.not_transformed("expect")
         samples = rankings.shape[0]
         if values.shape not in (rankings.shape[:-1], rankings.shape):
             raise ValueError(
@@ -181,6 +184,7 @@ class PlackettLuce:
 
         Chapter 4, eq-04-fourier.
         """
+        _check.not_transformed("position_probs")
         probs = exact_position_probs(self.scores, self.mask, tolerance)
         if self.mask is None:
             return probs
@@ -209,6 +213,7 @@ class PlackettLuce:
 
         Chapter 4, eq-04-exposure; equation (2) of the paper.
         """
+        _check.not_transformed("exposure")
         n = self.scores.shape[-1]
         if position_bias is not None:
             check_bias("exposure", position_bias, n)

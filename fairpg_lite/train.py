@@ -160,10 +160,18 @@ class _Run:
 
     def epoch(self) -> None:
         start = time.perf_counter()
-        decay = self.config.lr_decay ** len(self.history)
+        try:
+            lr = self.config.lr * self.config.lr_decay ** len(self.history)
+            gamma = self.config.entropy * self.config.entropy_decay ** len(self.history)
+        except OverflowError:
+            lr = math.inf
+        if not lr <= torch.finfo(self.dtype).max:
+            raise FloatingPointError(
+                f"fit: in epoch {len(self.history) + 1} the learning rate or the weight of the "
+                f"entropy is more than {self.dtype} can hold; choose less of it, or of its decay."
+            )
         for group in self.optimizer.param_groups:
-            group["lr"] = self.config.lr * decay
-        gamma = self.config.entropy * self.config.entropy_decay ** len(self.history)
+            group["lr"] = lr
         means = self.updates(gamma)
         if not all(bool(torch.isfinite(p).all()) for p in self.parameters):
             raise FloatingPointError(

@@ -359,6 +359,26 @@ def test_second_derivatives_are_right_or_refused():
         torch.autograd.grad(function(leaf), leaf, create_graph=True)
 
 
+@pytest.mark.filterwarnings("ignore:.torch.jit.script:DeprecationWarning")  # torch.func's own
+def test_torch_func_is_served_or_refused_in_our_words():
+    """It used to fail with PyTorch's own words, and to leave tensors of its own in our caches."""
+    s, ranking = scores(4, 1.5), torch.tensor([2, 0, 3, 1])
+    expected = hessian(lambda x: PlackettLuce(x).log_prob(ranking), s)
+    assert_close(torch.func.hessian(lambda x: PlackettLuce(x).log_prob(ranking))(s), expected)
+    refused = {
+        "exposure": lambda x: PlackettLuce(x).exposure()[0],
+        "position_probs": lambda x: PlackettLuce(x).position_probs()[0, 0],
+        "expect": lambda x: PlackettLuce(x).expect(x.detach()[:2], torch.stack([ranking] * 2)),
+    }
+    for name, function in refused.items():
+        for transform in (torch.func.hessian, torch.func.grad):
+            with pytest.raises(RuntimeError, match=rf"{name} has .* torch\.func .* cannot use"):
+                transform(function)(s)
+    leaf = s.clone().requires_grad_()
+    PlackettLuce(leaf).exposure()[0].backward()
+    assert leaf.grad.abs().sum() > 0
+
+
 def test_disparities_bend_as_their_parts_do():
     """The hinge is piecewise linear, so D of a curve bends with the curve alone."""
     merit = torch.tensor([3.0, 1.0, 2.0, 1.0], dtype=torch.float64)

@@ -1,5 +1,6 @@
 """fit: Algorithm 1 to the letter, reproducible, resumable, and clear about what is wrong."""
 
+import functools
 import json
 import math
 
@@ -472,6 +473,24 @@ def test_weights_that_overflow_are_an_error():
         fit(scorer, data.replace(features=1e3 * data.features), config, progress=False)
 
 
+@pytest.mark.parametrize("compiled", [True, False])
+@pytest.mark.parametrize("optimizer", ["adam", "sgd"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize(("lr", "decay"), [(1e38, 1.0), (1e300, 1.0), (1.0, 1e200)])
+def test_a_huge_learning_rate_ends_in_finite_weights_or_in_our_error(
+    lr, decay, dtype, optimizer, compiled
+):
+    scorer, data = LinearScorer(2, dtype=dtype), synthetic(n_queries=10)
+    way = {"method": "exact", "optimizer": optimizer, "compiled": compiled}
+    try:
+        fit(scorer, data, quick(lr=lr, lr_decay=decay, **way), progress=False)
+    except FloatingPointError as error:
+        assert "learning rate" in str(error)  # noqa: PT017
+    else:
+        assert decay == 1.0
+        assert torch.isfinite(scorer.linear.weight).all()
+
+
 @pytest.mark.parametrize("utility", ["ndcg", "dcg"])
 def test_a_grade_whose_gain_overflows_is_named(utility):
     data = synthetic(n_queries=4, n_docs=5)
@@ -479,6 +498,15 @@ def test_a_grade_whose_gain_overflows_is_named(utility):
     scorer = LinearScorer(2, dtype=torch.float32)
     with pytest.raises(ValueError, match=r"relevance 200\.0 is inf in torch\.float32"):
         fit(scorer, data, quick(utility=utility), progress=False)
+
+
+def test_err_of_grades_beyond_its_scale_is_refused_with_the_way_out():
+    data = synthetic(n_queries=4, n_docs=5)
+    data = data.replace(relevance=data.relevance * 0 + 5.0)
+    with pytest.raises(ValueError, match=r"'err' .* 0 to 4.* grade 5.*partial\(.*max_grade=5\)"):
+        fit(linear(), data, quick(utility="err"), progress=False)
+    utility = functools.partial(fl.err, max_grade=5)
+    assert len(fit(linear(), data, quick(utility=utility, epochs=1), progress=False)) == 1
 
 
 def test_one_sample_is_fine_without_a_baseline():

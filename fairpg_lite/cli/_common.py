@@ -7,7 +7,7 @@ import argparse
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -43,16 +43,25 @@ def bars(args: argparse.Namespace) -> bool:
 
 
 def prepare_out(name: str | Path) -> Path:
-    """The directory `--out`, made if absent, seen to be writable before hours are spent."""
+    """The directory `--out`, seen to be writable before hours are spent; not made yet if absent.
+
+    Whoever writes there makes it, so that what is refused later leaves no empty directory.
+    """
     out = Path(name)
     if out.exists() and not out.is_dir():
         raise CliError(f"{out} is a file; --out must name a directory, new or existing.")
+    absent = [path for path in (out, *out.parents) if not path.exists()]
     try:
         out.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=out):
-            return out
+            pass
     except OSError as error:
         raise CliError(f"cannot write to {out}: {error.strerror or error}.") from error
+    finally:
+        for path in absent:
+            with suppress(OSError):  # it was not made, or another writes there already
+                path.rmdir()
+    return out
 
 
 @contextmanager

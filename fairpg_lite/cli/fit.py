@@ -78,14 +78,13 @@ def run(args: argparse.Namespace) -> int:
         _clear(out)
         cli.say(args, f"{out} holds the model of this very command; there is nothing to do.")
         return cli.DONE
-    result = None
+    result, continued = None, ""
     watch: dict[str, Any] = {"progress": cli.bars(args), "valid": data.get("valid")}
     if args.budget is None:
         checkpoint = out / "checkpoint.pt"
         if args.force:
             checkpoint.unlink(missing_ok=True)
-        elif checkpoint.exists():
-            cli.say(args, f"continuing the training in {out}")
+        continued = ", continued" if checkpoint.exists() else ""
         history = fit(scorer, data["train"], config, checkpoint=checkpoint, **watch)
         if history.stopped == "interrupted":
             cli.say(args, f"interrupted after {len(history)} epochs; the same command continues.")
@@ -99,7 +98,7 @@ def run(args: argparse.Namespace) -> int:
     made: dict[str, Any] = {"prepare": prepare, "config": config, "notes": notes}
     save_model(scorer, out, history=history, overwrite=args.force, **made)
     _clear(out)
-    cli.say(args, f"training: {history}\nmodel written to {out}")
+    cli.say(args, f"training{continued}: {history}\nmodel written to {out}")
     if result is not None:
         parts = ", ".join(f"{value:.3g} on {part}" for part, value in found.items())
         text = f"budget {result.delta:g}: disparity {parts}, at lambda {result.lam:g}"
