@@ -85,7 +85,7 @@ def main() -> None:
     spent = _timing.interleaved(work, repeats=5)
     ratio = spent["large"] / spent["hundred"]
     print(f"one programme of 100 documents / 100 of 10 documents: {ratio:.2f}")
-    share, count = spent["birkhoff"] / spent["large"], len(birkhoff(P).weights)
+    share, count = spent["birkhoff"] / spent["large"], len(birkhoff(P)[0])
     print(f"Birkhoff of its solution / solving it: {share:.4f} ({count} rankings)")
 
 

@@ -41,14 +41,14 @@ MUTANTS = [
     ),
     (
         "|G| factor in the programme's constraint",
-        "baselines/constraints.py",
+        "baselines/lp.py",
         "per_merit, mean = ratio.T, means[0]",
         "per_merit, mean = ratio.T * torch.bincount(index).unsqueeze(-1), means[0]",
         "test_baselines_lp.py::test_the_rows_are_the_disparities",
     ),
     (
         "reversed inequality in the programme (as the paper prints it)",
-        "baselines/constraints.py",
+        "baselines/lp.py",
         "(slack, per_merit[high] - per_merit[low])",
         "(slack, per_merit[low] - per_merit[high])",
         "test_baselines_lp.py::test_the_rows_are_the_disparities",

@@ -296,7 +296,7 @@ def test_a_failed_solve_is_an_error(monkeypatch):
         (([1.0], torch.tensor([0]), 1.0), {}, TypeError, "relevance is a list"),
         ((torch.ones(2, 2), torch.ones(2, 2).long(), 1.0), {}, ValueError, r"\(2, 2\)"),
         ((torch.ones(2), torch.ones(3).long(), 1.0), {}, ValueError, r"groups has shape \(3,\)"),
-        ((torch.ones(2), torch.ones(2), 1.0), {}, TypeError, "integer tensor"),
+        ((torch.ones(2), torch.ones(2), 1.0), {}, ValueError, "integer labels"),
         ((torch.ones(2), torch.tensor([0, 1]), -1.0), {}, ValueError, "lam is -1.0"),
         ((torch.tensor([1.0, math.nan]), torch.tensor([0, 1]), 1.0), {}, ValueError, "finite"),
         ((torch.ones(2), torch.tensor([0, 1]), 1.0), {"scaling": "sum"}, ValueError, "'sum'"),

@@ -27,7 +27,7 @@ from experiments.rankers_report import (
     tradeoff_figure,
 )
 from experiments.ranking_data import load_parts
-from fairpg_lite.baselines.ranksvm import CS
+from fairpg_lite.baselines import CS
 from fairpg_lite.data.yahoo_set import HOW_TO_OBTAIN
 from fairpg_lite.sweep import Cell, grid
 

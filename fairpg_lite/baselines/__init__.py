@@ -4,19 +4,22 @@ Post-processing and DELTR are the paper's fairness baselines (chapters 9 and 12)
 gradient-boosted trees its rankers (chapter 10). Needs ``pip install "fairpg-lite[experiments]"``.
 """
 
-from fairpg_lite.baselines.birkhoff import Mixture, birkhoff, sample_rankings
-from fairpg_lite.baselines.constraints import FairnessRows, group_rows
 from fairpg_lite.baselines.deltr import deltr, deltr_loss, top_exposure_gap
-from fairpg_lite.baselines.gbdt import TreeScorer, gbdt
-from fairpg_lite.baselines.postprocess import InfeasibleError, fair_ranking_lp, post_process
-from fairpg_lite.baselines.ranksvm import Fitted, rank_svm
-from fairpg_lite.baselines.regression import linear_regression
+from fairpg_lite.baselines.lp import (
+    FairnessRows,
+    InfeasibleError,
+    birkhoff,
+    fair_ranking_lp,
+    group_rows,
+    post_process,
+)
+from fairpg_lite.baselines.rankers import CS, Fitted, TreeScorer, gbdt, linear_regression, rank_svm
 
 __all__ = [
+    "CS",
     "FairnessRows",
     "Fitted",
     "InfeasibleError",
-    "Mixture",
     "TreeScorer",
     "birkhoff",
     "deltr",
@@ -27,6 +30,5 @@ __all__ = [
     "linear_regression",
     "post_process",
     "rank_svm",
-    "sample_rankings",
     "top_exposure_gap",
 ]
