@@ -29,6 +29,7 @@ from experiments.claims import (
     judge_all,
     load_results,
     measures,
+    print_verdicts,
     seeds_needed,
     table_measures,
     tally,
@@ -514,3 +515,15 @@ def test_mslr_names_are_the_plans():
     """The names that the checks ask for exist in the plans."""
     known = {cell.experiment.name for cell in mslr.plan()}
     assert {"rank_svm", "gbdt", "fair_pg_rank-neural-entropy1"} <= known
+
+
+def test_verdicts_printed_for_chapters_are_the_boards(capsys):
+    print_verdicts("S6", "A1", "T1", results=STORED)
+    text = capsys.readouterr().out
+    heads = re.findall(r"^([A-Z]\d+)  \S (.*)$", text, re.M)
+    assert heads == [(name, PUBLISHED[name]) for name in ("S6", "A1", "T1")]
+    assert f"- S5: {PUBLISHED['S5']}" in text
+    assert "open MSLR sample" in text
+    assert max(map(len, text.splitlines())) <= 78
+    with pytest.raises(KeyError, match="S99"):
+        print_verdicts("S99", results=STORED)

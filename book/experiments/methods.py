@@ -6,7 +6,8 @@ exact exposure:
 - ``ndcg``, ``d_group`` (the paper's, one-sided) and ``group_gap`` (whichever group is ahead) of
   the policy on the test queries;
 - ``sorted_…``: the same of the most probable ranking, where the method has scores;
-- ``train_…``: the same on the training queries, where they are others.
+- ``train_…``: the same on the training queries, where they are others;
+- ``lottery_…`` and ``temperature_…``: what `experiments.mixtures` needs, on the test queries.
 """
 
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from experiments import mixtures
 from experiments.problems import Parts, Problem
 from fairpg_lite import baselines
 from fairpg_lite.config import TrainConfig
@@ -40,9 +42,10 @@ def judge(scorer: Any, dataset: RankingDataset, prefix: str = "") -> dict[str, f
     return figures(policy, prefix) | figures(best, prefix + "sorted_")
 
 
-def judge_parts(scorer: Any, parts: Parts) -> dict[str, float]:
+def judge_parts(scorer: Any, parts: Parts) -> dict[str, Any]:
     """The test queries' figures, and the training queries' if they are not the same."""
-    found = judge(scorer, parts.test)
+    found: dict[str, Any] = judge(scorer, parts.test)
+    found |= mixtures.lotteries(scorer, parts.test)
     return found if parts.train is parts.test else found | judge(scorer, parts.train, "train_")
 
 
@@ -93,7 +96,8 @@ class FairPGRank:
         if history.stopped == "interrupted":
             # A training that Ctrl-C cut short is no result.
             raise KeyboardInterrupt
-        return weights(scorer) | judge_parts(scorer, parts)
+        hot = mixtures.heat(scorer, parts.test) if lam == 0 else {}
+        return weights(scorer) | judge_parts(scorer, parts) | hot
 
 
 @dataclass(frozen=True)
@@ -125,13 +129,13 @@ class PostProcessing:
 
     def judge(
         self, model: nn.Module, dataset: RankingDataset, lam: float, prefix: str = ""
-    ) -> dict[str, float]:
+    ) -> dict[str, Any]:
         estimate: Tensor = model(dataset.features).detach()
         gain = linear_gain if self.scaling == "authors" else exponential_gain
         matrices = baselines.post_process(dataset, estimate, lam, scaling=self.scaling, gain=gain)
         believed = dataset.replace(relevance=estimate.clamp(min=0.0))
         thought = evaluate(matrices, believed).d_group
-        found = figures(evaluate(matrices, dataset), prefix)
+        found: dict[str, Any] = figures(evaluate(matrices, dataset), prefix)
         return found | {f"{prefix}d_group_estimated": thought}
 
 

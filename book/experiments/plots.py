@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from experiments.mixtures import lottery_line, temperature_line
 from experiments.names import method_key, problem_key, reading
 from experiments.summary import finished
 from fairpg_lite._extras import require
@@ -31,6 +32,7 @@ LOOKS = {
     "deltr-reversed": ("grey", "v"),
     "uniform": ("grey", "X"),
 }
+INK = "#3A3F45"
 AXES = {"ndcg": "NDCG", "d_group": r"$D_{\mathrm{group}}$", "group_gap": "two-sided gap"}
 
 
@@ -154,13 +156,17 @@ def tradeoff_panel(
     sorted_methods: Sequence[str] = ("deltr-one_sided", "deltr-two_sided", "deltr-reversed"),
     x: str = "d_group",
     y: str = "ndcg",
+    lines: bool = False,
 ) -> None:
     """NDCG against D_group, a line per method along lambda (Figures 1 c and 3, right).
 
     Bars are one standard deviation over seeds. Filled markers are stochastic policies; hollow ones
     with a dotted line are most probable rankings, for ``sorted_methods``. The larger a marker, the
-    larger is lambda.
+    larger is lambda. ``lines`` adds what needs no fair learning: PG-Rank in a lottery with random
+    lists, and PG-Rank at ever higher temperature.
     """
+    if lines:
+        baseline_lines(ax, cells)
     for key in methods:
         chosen = of_method(cells, key)
         if chosen:
@@ -168,6 +174,18 @@ def tradeoff_panel(
             if key in sorted_methods:
                 _tradeoff_line(ax, chosen, key, x, y, "sorted_")
     ax.set(xlabel=f"{AXES[x]} (lower is fairer)", ylabel=f"{AXES[y]} (higher is better)")
+
+
+def baseline_lines(ax: Any, cells: Cells, method: str = "fair_pg_rank-sample") -> None:
+    """PG-Rank's lottery and temperature lines, means over seeds, below everything else."""
+    name = of_method(cells, method)[0]["method"]
+    found = {
+        "PG-Rank in a lottery": (lottery_line(cells, name), "--"),
+        "PG-Rank, temperature": (temperature_line(cells, name), "-."),
+    }
+    for label, (line, dashes) in found.items():
+        mean = line.groupby("step")[["d_group", "ndcg"]].mean()
+        ax.plot(mean["d_group"], mean["ndcg"], dashes, color=INK, label=label, lw=1.2, zorder=1)
 
 
 def zoom_on(ax: Any, cells: Cells, x: str = "d_group", y: str = "ndcg") -> None:

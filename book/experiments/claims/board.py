@@ -1,6 +1,7 @@
 """The scoreboard: results read, verdicts counted, a table that a phone can show (chapter 13)."""
 
 import html
+import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +18,8 @@ from experiments.claims.verdicts import (
 )
 from fairpg_lite.sweep import load_cells
 
+#: Where the repository keeps its results.
+RESULTS = Path(__file__).resolve().parents[3] / "results"
 #: Result directories that decide or stand beside. "yahoo" is a reader's own run; none is shipped.
 DIRECTORIES = ("synthetic", "german", "mslr", "yahoo-stand-in", "yahoo")
 #: A mark besides the colour, so that verdicts can be told apart without it.
@@ -37,7 +40,7 @@ SECTIONS = {
 _OUTCOMES = {"yes": "✓", "no": "✗", "open": "undecided", "missing": "no data"}
 
 
-def load_results(root: str | Path) -> dict[str, Cells]:
+def load_results(root: str | Path = RESULTS) -> dict[str, Cells]:
     """The stored cells below ``root`` by directory; those that are not there are left out."""
     found = {name: Path(root) / name for name in DIRECTORIES}
     return {name: load_cells(path) for name, path in found.items() if path.is_dir()}
@@ -88,6 +91,37 @@ def number(finding: Finding) -> str:
     if not found.has_interval:
         return f"{text(found.value)} (one run: no interval)"
     return f"{text(found.value)} [{text(found.low)}, {text(found.high)}]"
+
+
+def print_verdicts(*names: str, results: Results | None = None) -> None:
+    """Print what the scoreboard says of some claims, "S1" or "G4": chapters 9 to 12 do.
+
+    Verdict, the claim, then every check with its number, its interval and what the claim asks for.
+    """
+    from experiments.claims import CLAIMS
+
+    known = {claim.id: claim for claim in CLAIMS}
+    asked = [known[name] for name in names]
+    needed = asked + [known[part] for claim in asked for part in claim.parts]
+    board = judge_all(dict.fromkeys(needed), results or load_results())
+    for judged in board[: len(asked)]:
+        print(f"{judged.claim.id}  {MARKS[judged.verdict]} {judged.verdict}")
+        print(textwrap.indent(textwrap.fill(judged.claim.words, 74), "    "))
+        for part in judged.parts:
+            print(f"    - {part.claim.id}: {part.verdict}")
+        _print_findings(judged.findings)
+        if all(finding.outcome == "missing" for finding in judged.findings):
+            for beside, found in judged.beside:
+                if any(finding.outcome != "missing" for finding in found):
+                    print(f"    {beside.label}:")
+                    _print_findings(found)
+
+
+def _print_findings(findings: Iterable[Finding]) -> None:
+    for finding in findings:
+        asks = f"(claim: {finding.check.region}) {_OUTCOMES[finding.outcome]}"
+        text = f"{finding.check.words}: {number(finding)} {asks}"
+        print(textwrap.fill(text, 78, initial_indent="    - ", subsequent_indent="      "))
 
 
 def board_html(board: Sequence[Judged]) -> str:
