@@ -13,7 +13,7 @@ import pytest
 from PIL import Image
 
 from experiments.sliders import frames, live
-from fairpg_lite.figures import PALETTE, palette_png, style, use_style
+from fairpg_lite.figures import PALETTE, palette_png, short_svg, style, use_style
 
 
 def draw(value):
@@ -60,7 +60,7 @@ def test_the_html_needs_nothing_else_on_the_page():
     page = Tags(frames([1, 2], draw, 'a <b> & "c"')._repr_html_())
     assert not page.of("script")
     assert not page.of("link")
-    assert all(i["src"].startswith("data:image/png;base64,") for i in page.of("img"))
+    assert all(i["src"].startswith("data:image/svg+xml;base64,") for i in page.of("img"))
     # No ids at all: sliders find their own parts, so any number of them can share a page.
     assert not [attrs for _, attrs in page.found if "id" in attrs or "for" in attrs]
     # The input stands inside its label, which names it to a screen reader.
@@ -84,9 +84,28 @@ def test_two_processes_make_the_same_bytes():
 
 
 def test_frames_are_small_and_carry_no_stamp():
-    for png in frames([1, 2, 3], draw, "v").pngs:
-        assert len(png) < 12_000
-        assert not re.search(rb"tEXt|iTXt|tIME|[Mm]atplotlib", png)
+    for svg in frames([1, 2, 3], draw, "v").pictures:
+        assert len(svg) < 12_000
+        assert not re.search(rb"<metadata|\d{4}-\d\d-\d\d|[Mm]atplotlib v", svg)
+
+
+def test_a_short_svg_has_its_places_to_a_hundredth_of_a_point():
+    raw = io.StringIO()
+    with style():
+        figure, ax = plt.subplots()
+        ax.plot([0, 1 / 3, 1], [1, 1 / 7, 2])
+        ax.set_title("a line of length $\\ell_i$")
+        figure.savefig(raw, format="svg")
+        plt.close(figure)
+    number = re.compile(r"-?\d+(?:\.\d+)?")
+    before = re.sub(r"<metadata>.*?</metadata>\s*|<!--.*?-->\s*", "", raw.getvalue(), flags=re.S)
+    after = short_svg(raw.getvalue())
+    assert len(after) < len(before)
+    assert after.count("DejaVu Sans") == after.count("Verdana") == before.count("DejaVu Sans")
+    after = after.replace("'DejaVu Sans', Verdana, sans-serif", "'DejaVu Sans'")
+    assert number.sub("", before).split() == number.sub("", after).split()
+    pairs = list(zip(number.findall(before), number.findall(after), strict=True))
+    assert max(abs(float(a) - float(b)) for a, b in pairs) < 0.01
 
 
 def test_frames_leave_the_callers_figures_and_style_alone():
@@ -104,8 +123,7 @@ def test_a_figure_made_by_draw_itself_is_used():
         ax.plot([0, value])
         return "a small line chart"
 
-    with Image.open(io.BytesIO(frames([1], own, "v", dpi=100).pngs[0])) as picture:
-        assert picture.size == (200, 100)
+    assert b'width="144pt" height="72pt"' in frames([1], own, "v").pictures[0]
     assert plt.get_fignums() == []
 
 

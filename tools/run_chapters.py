@@ -31,7 +31,7 @@ from jupytext.compare import NotebookDifference, compare_notebooks  # noqa: E402
 from nbclient import NotebookClient  # noqa: E402
 from nbclient.exceptions import CellExecutionError, CellTimeoutError  # noqa: E402
 
-from fairpg_lite.figures import palette_png  # noqa: E402
+from fairpg_lite.figures import palette_png, short_svg  # noqa: E402
 
 PATTERNS = ("[0-9][0-9]_*.md", "A[0-9]_*.md", "coursework/*.md")
 SECONDS_PER_CELL = 600  # against hanging only, as nbval's limit in pyproject.toml
@@ -95,9 +95,11 @@ def tidy(notebook: nbformat.NotebookNode) -> None:
             cell.outputs = []  # a live widget: nothing to show without its kernel
         cell.outputs = _joined(cell.outputs)
         for output in cell.outputs:
-            png = output.get("data", {}).get("image/png")
-            if png:
-                output.data["image/png"] = _small(png)
+            data = output.get("data", {})
+            if "image/png" in data:
+                data["image/png"] = _small(data["image/png"])
+            if "image/svg+xml" in data:
+                data["image/svg+xml"] = short_svg(data["image/svg+xml"])
 
 
 def _joined(outputs: list[nbformat.NotebookNode]) -> list[nbformat.NotebookNode]:

@@ -14,11 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fairpg_lite._extras import require
-from fairpg_lite.figures import (
-    matplotlib_module,
-    palette_png,
-    style,
-)
+from fairpg_lite.figures import matplotlib_module, short_svg, style
 
 __all__ = ["Frames", "frames", "live"]
 
@@ -36,13 +32,13 @@ _ON_INPUT = (
 class Frames:
     """Pre-drawn pictures under a slider; a notebook shows them as HTML.
 
-    `labels`, `alts` and `pngs` hold one entry per value; `start` is the one that is shown first.
+    `labels`, `alts` and `pictures` (SVG) hold one entry per value; `start` is shown first.
     """
 
     label: str
     labels: tuple[str, ...]
     alts: tuple[str, ...]
-    pngs: tuple[bytes, ...]
+    pictures: tuple[bytes, ...]
     start: int = 0
     caption: str | None = None
 
@@ -51,7 +47,7 @@ class Frames:
 
     def _repr_html_(self) -> str:
         # `autocomplete="off"`: Firefox would otherwise restore the slider, but not the picture.
-        pictures = "\n".join(self._picture(index) for index in range(len(self.pngs)))
+        pictures = "\n".join(self._picture(index) for index in range(len(self.pictures)))
         shown = html.escape(self.labels[self.start])
         caption = f"\n<figcaption>{html.escape(self.caption)}</figcaption>" if self.caption else ""
         return (
@@ -59,21 +55,22 @@ class Frames:
             '<label style="display:flex;flex-wrap:wrap;align-items:center;'
             'gap:.2em .8em;margin:.4em 0">'
             f"<span>{html.escape(self.label)}</span>"
-            f'<input type="range" min="0" max="{len(self.pngs) - 1}" step="1" value="{self.start}"'
+            f'<input type="range" min="0" max="{len(self.pictures) - 1}" step="1"'
+            f' value="{self.start}"'
             f' autocomplete="off" aria-valuetext="{shown}" style="flex:1 1 10em"'
             f' oninput="{_ON_INPUT}">'
             f'<output style="min-width:4em;font-weight:600">{shown}</output></label>\n'
-            f"{pictures}{caption}\n</figure>"
+            f'<div class="pictures">\n{pictures}\n</div>{caption}\n</figure>'
         )
 
     def _picture(self, index: int) -> str:
-        data = base64.b64encode(self.pngs[index]).decode()
+        data = base64.b64encode(self.pictures[index]).decode()
         hidden = "" if index == self.start else " hidden"
         return (
             f'<img alt="{html.escape(self.alts[index])}"'
             f' data-value="{html.escape(self.labels[index])}"{hidden}'
             ' style="max-width:100%;border-radius:6px"'
-            f' src="data:image/png;base64,{data}">'
+            f' src="data:image/svg+xml;base64,{data}">'
         )
 
 
@@ -85,7 +82,6 @@ def frames(
     form: str = "{:g}",
     start: int = 0,
     caption: str | None = None,
-    dpi: int = 110,
 ) -> Frames:
     """One picture per value, behind a slider that needs no kernel.
 
@@ -97,7 +93,6 @@ def frames(
         form: how a value is written beside the slider.
         start: the index of the value shown first.
         caption: one sentence under the slider.
-        dpi: the pictures' resolution; a slider carries all of them, so keep it low.
 
     The result is the same, byte by byte, on each run with the same versions. nbval compares the
     text of the HTML, alt texts included, and leaves the pixels out as it does for every picture.
@@ -115,15 +110,15 @@ def frames(
             f"frames: start={start} names none of the {len(values)} values; "
             "give at least one value and a start between 0 and len(values) - 1."
         )
-    alts, pngs = zip(*(_frame(draw, value, dpi) for value in values), strict=True)
+    alts, pictures = zip(*(_frame(draw, value) for value in values), strict=True)
     labels = tuple(form.format(value) for value in values)
-    return Frames(label, labels, alts, pngs, start, caption)
+    return Frames(label, labels, alts, pictures, start, caption)
 
 
-def _frame(draw: Callable[[Any], str], value: Any, dpi: int) -> tuple[str, bytes]:
+def _frame(draw: Callable[[Any], str], value: Any) -> tuple[str, bytes]:
     plt = matplotlib_module().pyplot
     with style():
-        figure = plt.figure(dpi=dpi)
+        figure = plt.figure()
         try:
             alt = draw(value)
             if not isinstance(alt, str) or not alt.strip():
@@ -131,17 +126,12 @@ def _frame(draw: Callable[[Any], str], value: Any, dpi: int) -> tuple[str, bytes
                     f"frames: draw({value!r}) returned {alt!r}; return the alt text, one sentence "
                     "that tells a reader who cannot see the picture what it shows."
                 )
-            out = io.BytesIO()
-            plt.gcf().savefig(
-                out,
-                format="png",
-                dpi=dpi,
-                metadata={"Software": None},
-            )
+            out = io.StringIO()
+            plt.gcf().savefig(out, format="svg", metadata={"Date": None, "Creator": None})
         finally:
             plt.close(plt.gcf())
             plt.close(figure)
-    return alt.strip(), palette_png(out.getvalue(), colours=64)
+    return alt.strip(), short_svg(out.getvalue()).encode()
 
 
 def live(draw: Callable[..., Any], **ranges: Any) -> None:
