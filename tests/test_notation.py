@@ -16,9 +16,7 @@ def test_the_page_gives_no_letter_two_meanings_in_one_chapter():
     assert list(twice(ROWS)) == []
 
 
-@pytest.mark.parametrize(
-    "letter", ["G", "H", "U", "s", "M", "r", "S", r"\gamma", r"\lambda", "F"]
-)
+@pytest.mark.parametrize("letter", ["G", "H", "U", "s", "M", "r", "S", r"\gamma", r"\lambda", "F"])
 def test_a_letter_that_once_had_two_meanings_has_one(letter):
     assert len({meaning for known, meaning, _ in ROWS if known == letter}) == 1
 
