@@ -249,7 +249,7 @@ def problems(text: Path, root: Path = ROOT) -> list[str]:
     if text.parent.name != "coursework":  # coursework is one long exercise
         found += exercises(text)
         found += shape(text) if text.name[0] in "01" else ()
-        found += second_meanings(text, root / "book" / "notation.md")
+        found += second_meanings(text, ROOT / "book" / "notation.md")
     return found
 
 
