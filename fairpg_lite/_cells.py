@@ -11,6 +11,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from fairpg_lite import _check
+
 # A directory name on every system; no separator, no leading dot.
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+=-]*")
 
@@ -110,11 +112,7 @@ def _lam(value: Any, where: str) -> float:
 
 
 def _seed(value: Any, where: str) -> int:
-    if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer):
-        raise TypeError(f"{where} is {value!r}; give a whole number.")
-    if value < 0:
-        raise ValueError(f"{where} is {value!r}; give a whole number, zero or more.")
-    return int(value)
+    return _check.seed(where, value)
 
 
 def plain(where: str, value: Any) -> Any:

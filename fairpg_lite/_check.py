@@ -12,6 +12,8 @@ from torch import Tensor
 # How many `trusted` blocks this thread or task is in. A count, because two that overlap (two
 # generators, say) need not end in the order in which they began.
 _trusting: ContextVar[int] = ContextVar("_trusting", default=0)
+# What a stream of random numbers can begin with; a training begins two of them with each seed.
+SEED_LIMIT = 2**61
 
 
 @contextmanager
@@ -27,6 +29,13 @@ def trusted() -> Iterator[None]:
 def is_whole(value: object) -> bool:
     """Whether ``value`` can count things: an integer of any library, but neither 10.0 nor True."""
     return hasattr(value, "__index__") and not isinstance(value, bool)
+
+
+def seed(where: str, value: Any) -> int:
+    """``value`` itself, if a stream of random numbers can begin with it."""
+    if not (is_whole(value) and 0 <= value < SEED_LIMIT):
+        raise ValueError(f"{where} is {value!r}; give a whole number from 0 up to below 2**61.")
+    return int(value)
 
 
 def floating(where: str, name: str, value: Tensor) -> Tensor:

@@ -52,8 +52,7 @@ class TrainConfig(Objective):
         self._not_negative("entropy_decay", "weight_decay")
         self._choice("optimizer", ("adam", "sgd"))
         self._choice("compiled", ("auto", True, False))
-        if not (_check.is_whole(self.seed) and -(2**61) <= self.seed < 2**61):
-            self._refuse("seed", "give a whole number below 2**61")
+        _check.seed(f"{type(self).__name__}: seed", self.seed)
         if self.patience is not None:
             self._whole("patience")
         try:

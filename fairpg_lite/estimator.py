@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from fairpg_lite import _check
 from fairpg_lite.config import TrainConfig
 from fairpg_lite.data import RankingDataset
 from fairpg_lite.policy import PlackettLuce
@@ -100,7 +101,8 @@ class FairRanker:
         """
         scores = torch.from_numpy(self.predict(X))
         names, rows, offsets = _queries(qid, len(scores))
-        generator, found = torch.Generator().manual_seed(seed), {}
+        start = _check.seed("FairRanker.rank: seed", seed)
+        generator, found = torch.Generator().manual_seed(start), {}
         for name, start, end in zip(names.tolist(), offsets[:-1], offsets[1:], strict=True):
             policy = PlackettLuce(scores[rows[start:end]])
             ranking = policy.mode if samples is None else policy.sample((samples,), generator)

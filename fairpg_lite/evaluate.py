@@ -69,7 +69,8 @@ def evaluate(
     dtype = _dtype(what, dataset)
     rules.check(dataset.relevance.to(_single(dtype)))
     if callable(what) or getattr(what, "ndim", 0) == 1:
-        generator = torch.Generator(dataset.features.device).manual_seed(seed)
+        start = _check.seed("evaluate: seed", seed)
+        generator = torch.Generator(dataset.features.device).manual_seed(start)
         draw = (samples, generator)
         scored = cast(Scorer | Tensor, what)
         views = _scored(scored, dataset, dtype, deterministic, draw, batch_size, tolerance)

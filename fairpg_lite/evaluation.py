@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from fairpg_lite import _check
+
 MEASURES = ("ndcg", "ndcg_at_k", "err", "average_rank", "d_ind", "d_group", "group_gap")
 NAN = float("nan")
 
@@ -117,7 +119,8 @@ def _bootstrap(values: Tensor, level: float, resamples: int, seed: int) -> tuple
         )
     if len(values) == 0:
         return NAN, NAN
-    n, generator = len(values), torch.Generator().manual_seed(seed)
+    n, start = len(values), _check.seed("interval: seed", seed)
+    generator = torch.Generator().manual_seed(start)
     means = [values[(u * n).long()].mean(-1) for u in _pieces(resamples, n, generator)]
     tail = (1.0 - level) / 2.0
     low, high = torch.cat(means).quantile(torch.tensor([tail, 1.0 - tail], dtype=torch.float64))

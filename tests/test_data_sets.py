@@ -9,7 +9,7 @@ import pytest
 import torch
 from scipy.stats import binom
 
-from fairpg_lite.data import german_credit, mslr_sample, resources, synthetic
+from fairpg_lite.data import german_credit, mslr_sample, sets, synthetic
 from fairpg_lite.data.german import encode, german_rows
 
 # --- synthetic (Section 4.2) ---------------------------------------------------------------------
@@ -100,9 +100,9 @@ def test_a_changed_file_is_refused(tmp_path, monkeypatch):
     original = files("fairpg_lite") / "_data"
     (data / "SHA256SUMS").write_bytes((original / "SHA256SUMS").read_bytes())
     (data / "german.data").write_bytes((original / "german.data").read_bytes()[:-1])
-    monkeypatch.setattr(resources, "files", lambda _package: tmp_path)
+    monkeypatch.setattr(sets, "files", lambda _package: tmp_path)
     with pytest.raises(ValueError, match=r"german\.data has sha256 .* reinstall"):
-        resources.read_resource.__wrapped__("german.data")
+        sets.read_resource.__wrapped__("german.data")
 
 
 # --- German Credit -------------------------------------------------------------------------------

@@ -78,8 +78,8 @@ def test_every_lambda_with_every_seed():
         ("12", [0], TypeError, "lambdas is '12'; give a sequence"),
         ([1], [3, 3], ValueError, r"seeds\[1\] is 3 again, as seeds\[0\]"),
         ([1], [-1], ValueError, r"seeds\[0\] is -1"),
-        ([1], [0.5], TypeError, r"seeds\[0\] is 0\.5; give a whole number"),
-        ([1], [True], TypeError, r"seeds\[0\] is True"),
+        ([1], [0.5], ValueError, r"seeds\[0\] is 0\.5; give a whole number"),
+        ([1], [True], ValueError, r"seeds\[0\] is True"),
         ([1], 5, TypeError, "seeds is 5; give a sequence"),
     ],
 )
@@ -90,7 +90,7 @@ def test_a_wrong_axis_is_refused_by_name(lambdas, seeds, kind, message):
 
 @given(
     st.lists(st.floats(0, allow_nan=False, allow_infinity=False), min_size=2, max_size=2),
-    st.lists(st.integers(0), min_size=2, max_size=2),
+    st.lists(st.integers(0, 2**61 - 1), min_size=2, max_size=2),
 )
 def test_cells_share_a_file_only_if_they_are_equal(lambdas, seeds):
     one, two = (Cell(Plain(), lam, seed) for lam, seed in zip(lambdas, seeds, strict=True))

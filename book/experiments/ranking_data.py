@@ -12,7 +12,7 @@ import torch
 
 from experiments.stand_in import yahoo_like
 from fairpg_lite.data import RankingDataset, mslr_sample, yahoo
-from fairpg_lite.data.yahoo_set import PUBLISHED_COUNTS, remembered, user_cache_directory
+from fairpg_lite.data.sets import PUBLISHED_COUNTS, remembered, user_cache_directory
 
 SOURCES = ("yahoo", "stand-in", "mslr")
 #: The stand-in's world; a constant, so that all numbers on "the stand-in" are of the same data.

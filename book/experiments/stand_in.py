@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import torch
 
+from fairpg_lite import _check
 from fairpg_lite.data import RankingDataset
 
 N_IDS, N_ACTIVE = 699, 519
@@ -147,6 +148,7 @@ def yahoo_like(
             f"yahoo_like: n_queries is {n_queries}, part is {part!r}, noise is {noise}; give at "
             f"least 1 query, one of {PARTS}, and a noise in [0, 1]."
         )
+    seed = _check.seed("yahoo_like: seed", seed)
     world, which = World(seed, noise), PARTS.index(part) + 1
     drawn = np.random.default_rng([seed, which, 0]).gamma(2.5, MEAN_LENGTH / 2.5, n_queries)
     lengths = np.clip(np.rint(drawn), 1, MAX_LENGTH).astype(np.int64)

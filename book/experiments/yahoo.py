@@ -28,7 +28,7 @@ from experiments.rankers_report import (
 )
 from experiments.ranking_data import load_parts
 from fairpg_lite.baselines import CS
-from fairpg_lite.data.yahoo_set import HOW_TO_OBTAIN
+from fairpg_lite.data.sets import HOW_TO_OBTAIN
 from fairpg_lite.sweep import Cell, grid
 
 __all__ = ["COLUMNS", "DATA", "LAMBDAS", "figure", "plan", "table", "table_text"]

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import fields
 from typing import Any, NoReturn
 
+from fairpg_lite._check import SEED_LIMIT
 from fairpg_lite.config import TrainConfig
 from fairpg_lite.disparity import MERITS
 from fairpg_lite.objective import GROUP_DISPARITIES, LINEAR_UTILITIES, SAMPLED_UTILITIES
@@ -42,8 +43,8 @@ def number(
             fits = False
         if not fits:
             raise argparse.ArgumentTypeError(f"{text!r} is not {word}{bound}")
-        if kind is int and value >= 1 << 62:  # what a stream of random numbers can begin with
-            raise argparse.ArgumentTypeError(f"{text} is too large; give less than 2^62")
+        if kind is int and value >= SEED_LIMIT:
+            raise argparse.ArgumentTypeError(f"{text} is too large; give less than 2^61")
         return value
 
     return parse

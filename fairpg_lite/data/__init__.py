@@ -9,9 +9,7 @@ from fairpg_lite.data.dataset import Query, RankingDataset
 from fairpg_lite.data.german import german_credit
 from fairpg_lite.data.letor import load_letor, save_letor
 from fairpg_lite.data.letor_lines import LetorError
-from fairpg_lite.data.mslr import mslr_sample
-from fairpg_lite.data.synthetic_set import synthetic
-from fairpg_lite.data.yahoo_set import YahooSets, yahoo
+from fairpg_lite.data.sets import YahooSets, mslr_sample, synthetic, yahoo
 
 __all__ = [
     "Batch",

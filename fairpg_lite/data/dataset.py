@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from fairpg_lite import _check
 from fairpg_lite.data import arrays, statistics
 from fairpg_lite.data.arrays import FIELDS
 from fairpg_lite.data.batches import Batches
@@ -216,7 +217,8 @@ class RankingDataset:
             )
         order = torch.arange(len(self))
         if shuffle:
-            order = torch.randperm(len(self), generator=torch.Generator().manual_seed(seed))
+            start = _check.seed("RankingDataset.split: seed", seed)
+            order = torch.randperm(len(self), generator=torch.Generator().manual_seed(start))
         return tuple(self.subset(order[start:end].sort().values) for start, end in bounds)
 
     def shard(self, rank: int, world: int) -> "RankingDataset":

@@ -6,8 +6,9 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import torch
 
+from fairpg_lite import _check
 from fairpg_lite.data.dataset import RankingDataset
-from fairpg_lite.data.resources import read_resource
+from fairpg_lite.data.sets import read_resource
 
 N_TRAIN_PERSONS = 800
 CHOICES = {
@@ -108,7 +109,7 @@ def german_credit(
         raise ValueError(
             f"german_credit: n_docs is {n_docs}; with ratio='exact' it must be a multiple of 5."
         )
-    rows = german_rows()
+    seed, rows = _check.seed("german_credit: seed", seed), german_rows()
     order = np.arange(len(rows))
     if split == "random":
         order = np.random.default_rng([seed, 0]).permutation(len(rows))
