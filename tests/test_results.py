@@ -141,7 +141,8 @@ def test_a_deleted_cell_comes_back(name, cell, tmp_path):
     (found,) = run_cells([again], tmp_path, progress=False)
     assert found["config"] == cell["config"]
     assert json.loads(again.path(tmp_path).read_text("utf-8"))["result"] == found["result"]
-    close(found["result"], cell["result"])
+    # Compiled or by autograd: the numbers are the same, and the plan may choose the other way now.
+    close(found["result"] | {"compiled": None}, cell["result"] | {"compiled": None})
 
 
 def close(found, expected, where="result"):

@@ -97,6 +97,15 @@ class FairPGRank(Ranker):
     patience: int | None = None
     """Not in the paper: keep the weights of the epoch with the best U - lam * D on the validation
     queries, and stop after so many epochs without a better one. None trains to the end."""
+    compiled: InitVar[str | bool] = "auto"
+    """As in `TrainConfig`. No field either: both ways give the same numbers, and the result says
+    which one trained."""
+
+    def __post_init__(
+        self, root: str | None, checkpoints: str | Path | None, compiled: str | bool
+    ) -> None:
+        super().__post_init__(root, checkpoints)
+        object.__setattr__(self, "_compiled", compiled)
 
     @property
     def name(self) -> str:
@@ -113,6 +122,7 @@ class FairPGRank(Ranker):
             epochs=self.epochs,
             batch_size=self.batch_size,
             patience=self.patience,
+            compiled=self.__dict__["_compiled"],
             seed=seed,
         )
 
@@ -139,7 +149,8 @@ class FairPGRank(Ranker):
         names = ("utility", "disparity", *(("valid_utility", "valid_disparity") if valid else ()))
         notes = {name: _rounded(getattr(history, name)) for name in names}
         per_epoch = -(-len(parts.train) // config.batch_size)
-        return scorer, {"history": notes, "updates": len(history) * per_epoch}
+        updates = len(history) * per_epoch
+        return scorer, {"history": notes, "updates": updates, "compiled": history.compiled}
 
     def _checkpoint(self, lam: float, seed: int) -> Path | None:
         where = self.__dict__["_checkpoints"]

@@ -118,6 +118,51 @@ def _with_spread(row: dict[str, Any], figure: str) -> str:
     return text if math.isnan(spread) else f"{text} ± {spread:.4f}"
 
 
+def tradeoff_panels(axes: Any, cells: Cells, entropy: float = 0.0) -> None:
+    """Figure 2 on ``axes (2, 2)``: NDCG@10 above D_ind of the policy, linear left, neural right.
+
+    By lambda, on a scale that is logarithmic from the second value on; test solid, training
+    dotted; bars are standard deviations over seeds.
+    """
+    policies = [cell for cell in finished(cells) if cell["config"].get("entropy") == entropy]
+    for column, model in zip(axes.T, ("linear", "neural"), strict=True):
+        column[0].set_title(f"{model.capitalize()} model, γ = {entropy:g}")
+        chosen = [cell for cell in policies if cell["config"]["model"] == model]
+        for ax, (measure, label) in zip(column, _MEASURES.items(), strict=True):
+            ax.set_ylabel(label)
+            if chosen:
+                _curves(ax, chosen, measure)
+        column[1].set_xlabel("λ")
+        column[1].set_ylim(bottom=0)
+
+
+_MEASURES = {"policy_ndcg_at_10": "NDCG@10", "policy_d_ind": "$D_{\\mathrm{ind}}$"}
+
+
+def _curves(ax: Any, cells: list[dict[str, Any]], measure: str) -> None:
+    looks = {"train": ("training", "grey", ":", "s"), "test": ("test", "green", "-", "o")}
+    for part, (label, colour, dash, marker) in looks.items():
+        lambdas, means, spread = curve(cells, f"{part}_{measure}")
+        bars = spread if spread.any() else None
+        look = {"color": PALETTE[colour], "linestyle": dash, "marker": marker, "label": label}
+        ax.errorbar(lambdas, means, bars, **look)
+    ax.set_xscale("symlog", linthresh=max(lambdas[1:2], default=1.0), linscale=0.5)
+    ax.set_xticks(lambdas, [f"{lam:g}" for lam in lambdas])
+    ax.minorticks_off()
+
+
+def tradeoff_figure(cells: Cells, entropy: float) -> Any:
+    """Figure 2 as a picture of its own, with the data's name below."""
+    with new_figure((8.4, 6.4)) as figure:
+        axes = figure.subplots(2, 2, sharex=True, sharey="row")
+        tradeoff_panels(axes, cells, entropy)
+        handles, labels = axes[0, 0].get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside upper center", ncols=2)
+        text = textwrap.fill(f"Data: {data_of(cells)}", 130)
+        figure.supxlabel(text, x=0.01, ha="left", fontsize=8)
+    return figure
+
+
 def tradeoff_panel(ax: Any, cells: Cells) -> Any:
     """One panel of Figure 2 on ``ax``: NDCG@10 (left) and D_ind (right) of the policy by lambda.
 
@@ -150,21 +195,3 @@ def tradeoff_panel(ax: Any, cells: Cells) -> Any:
     ax.set_xlabel("λ (not to scale)")
     right.set_ylim(bottom=0)
     return right
-
-
-def tradeoff_figure(cells: Cells, entropy: float) -> Any:
-    """Figure 2: the linear model left, the neural one right, at one weight of the entropy."""
-    policies = [cell for cell in finished(cells) if cell["config"].get("entropy") == entropy]
-    with new_figure((10.4, 4.4)) as figure:
-        legend: dict[str, Any] = {}
-        for ax, model in zip(figure.subplots(1, 2), ("linear", "neural"), strict=True):
-            ax.set_title(f"{model.capitalize()} model, γ = {entropy:g}")
-            panel = [cell for cell in policies if cell["config"]["model"] == model]
-            if panel:
-                for axis in (ax, tradeoff_panel(ax, panel)):
-                    handles, labels = axis.get_legend_handles_labels()
-                    legend |= dict(zip(labels, handles, strict=True))
-        figure.legend(legend.values(), legend.keys(), loc="outside upper center", ncols=4)
-        text = textwrap.fill(f"Data: {data_of(policies)}", 160)
-        figure.supxlabel(text, x=0.01, ha="left", fontsize=8)
-    return figure

@@ -16,6 +16,7 @@ its order of methods is put in by design.
 
 import os
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from experiments.rankers import FairPGRank, RankSVM, Trees
@@ -29,9 +30,9 @@ from experiments.rankers_report import (
 from experiments.ranking_data import load_parts
 from fairpg_lite.baselines import CS
 from fairpg_lite.data.sets import HOW_TO_OBTAIN
-from fairpg_lite.sweep import Cell, grid
+from fairpg_lite.sweep import Cell, grid, load_cells, run_cells
 
-__all__ = ["COLUMNS", "DATA", "LAMBDAS", "figure", "plan", "table", "table_text"]
+__all__ = ["COLUMNS", "DATA", "LAMBDAS", "figure", "own_table", "plan", "table", "table_text"]
 
 #: One sentence naming the data of some cells.
 DATA = data_of
@@ -112,3 +113,18 @@ def _source(data: str | os.PathLike[str] | None, stand_in: bool) -> tuple[str, s
 def figure(cells: list[dict[str, Any]]) -> Any:
     """Figure 2: NDCG@10 and D_ind of the policy by lambda, linear left, neural right."""
     return tradeoff_figure(cells, ENTROPY)
+
+
+def own_table(results: str | Path = "../results/yahoo") -> str:
+    """Table 1 on a reader's own copy of Yahoo's files (chapter 10).
+
+    From the stored run, or on the spot from a fiftieth of the files in FAIRPG_YAHOO; a sentence
+    where there is neither.
+    """
+    if Path(results).exists():
+        return table_text(table(load_cells(results)))
+    if not os.environ.get("FAIRPG_YAHOO"):
+        return "FAIRPG_YAHOO is not set: the column stays empty."
+    cells = plan(quick=True, check_counts="FAIRPG_YAHOO_ANY_SIZE" not in os.environ)
+    with TemporaryDirectory() as out:
+        return table_text(table(run_cells([c for c in cells if c.lam == 0], out, progress=False)))
