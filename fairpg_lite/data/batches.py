@@ -1,6 +1,7 @@
 """Padded batches of queries, with a mask."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -12,6 +13,7 @@ from fairpg_lite.batch import Batch
 POOL_BATCHES = 50
 
 
+@dataclass(eq=False)
 class Batches:
     """What `RankingDataset.batches` returns: iterate over it once per epoch.
 
@@ -28,28 +30,23 @@ class Batches:
     Chapter 7.
     """
 
-    def __init__(
-        self,
-        features: Tensor,
-        relevance: Tensor,
-        groups: Tensor | None,
-        bounds: Sequence[int],
-        size: int,
-        shuffle: bool,
-        generator: torch.Generator | None,
-        *,
-        bucket: bool,
-        dtype: torch.dtype | None,
-        reuse: bool = False,
-    ):
-        if size < 1:
-            raise ValueError(f"RankingDataset.batches: size is {size}; give 1 or more.")
-        self.features, self.relevance, self.groups = features, relevance, groups
-        self.bounds, self.size, self.shuffle, self.generator = bounds, size, shuffle, generator
-        self.bucket, self.dtype, self.reuse = bucket, dtype, reuse
+    features: Tensor
+    relevance: Tensor
+    groups: Tensor | None
+    bounds: Sequence[int]
+    size: int
+    shuffle: bool
+    generator: torch.Generator | None
+    bucket: bool
+    dtype: torch.dtype | None
+    reuse: bool
+
+    def __post_init__(self) -> None:
+        if self.size < 1:
+            raise ValueError(f"RankingDataset.batches: size is {self.size}; give 1 or more.")
         self._room: Tensor | None = None
         # Which rows to take is decided on the CPU, so that no batch waits for another device.
-        self._offsets = torch.tensor(bounds)
+        self._offsets = torch.tensor(self.bounds)
         self._lengths = self._offsets.diff()
 
     def __len__(self) -> int:
@@ -69,47 +66,40 @@ class Batches:
         return batches
 
     def __iter__(self) -> Iterator[Batch]:
-        longest = int(self._lengths.max()) if len(self._lengths) else 0
+        order = self._order()
+        longest = int(self._lengths.max()) if order else 0
         # One row of True serves every mask without padding.
         real = torch.ones(1, longest, dtype=torch.bool, device=self.features.device)
-        if self.size == 1:
-            yield from self._singles(real)
+        if self.size > 1:
+            yield from (self._batch(queries, real) for queries in order)
             return
-        for queries in self._order():
-            yield self._batch(queries, real)
+        places = torch.cat(order).tolist() if order else []
+        for queries, i in zip(order, places, strict=True):  # training spends its life here
+            yield self._views(queries, self.bounds[i], self.bounds[i + 1], real)
 
-    def _singles(self, real: Tensor) -> Iterator[Batch]:
-        """One query at a time, in one slice of each array: training spends its life here."""
-        dtype, bounds = self.dtype, self.bounds
-        features, relevance = self.features[None], self.relevance[None]
-        groups = None if self.groups is None else self.groups[None]
-        order = self._order()
-        for queries, i in zip(order, torch.cat(order).tolist() if order else [], strict=True):
-            rows = slice(bounds[i], bounds[i + 1])
-            x, y = features[:, rows], relevance[:, rows]
-            if dtype is not None:
-                x, y = x.to(dtype), y.to(dtype)
-            member = None if groups is None else groups[:, rows]
-            yield Batch(x, y, member, real[:, : rows.stop - rows.start], queries)
+    def _views(self, queries: Tensor, start: int, end: int, real: Tensor) -> Batch:
+        """Neighbours of one length, the rows from `start` to `end`, in one slice of each array."""
+        count = len(queries)
+        shape = (count, (end - start) // count)
+        groups = None if self.groups is None else self.groups[start:end].unflatten(0, shape)
+        features, relevance = self.features[start:end], self.relevance[start:end]
+        if self.dtype is not None:
+            features, relevance = features.to(self.dtype), relevance.to(self.dtype)
+        features, relevance = features.unflatten(0, shape), relevance.unflatten(0, shape)
+        return Batch(features, relevance, groups, real[:, : shape[1]].expand(shape), queries)
 
     def _batch(self, queries: Tensor, real: Tensor) -> Batch:
         starts, lengths = self._offsets[queries], self._lengths[queries]
-        n, count = int(lengths.max()), len(queries)
-        even = int(lengths.min()) == n
-        if even and bool((starts.diff() == n).all()):  # neighbours of equal length: a block
-            first = int(starts[0])
-            rows = slice(first, first + count * n)
-            return Batch(*self._views(rows, count, n), real[:, :n].expand(count, n), queries)
-        device = self.features.device
-        place, lengths = torch.arange(n), lengths.unsqueeze(-1)
+        n, even = int(lengths.max()), bool((lengths == lengths[0]).all())
+        if even and bool((starts.diff() == n).all()):
+            return self._views(queries, int(starts[0]), int(starts[-1]) + n, real)
+        device, place, lengths = self.features.device, torch.arange(n), lengths.unsqueeze(-1)
         mask = place < lengths
         # Padding points at the query's last document, and is set to zero afterwards.
         index = (starts.unsqueeze(-1) + torch.minimum(place, lengths - 1)).flatten().to(device)
         padding = None if even else (~mask).flatten().nonzero().squeeze(-1).to(device)
         features, relevance, groups = (
-            None
-            if values is None
-            else self._gather(values, index, padding).unflatten(0, (count, n))
+            None if values is None else self._gather(values, index, padding).unflatten(0, (-1, n))
             for values in (self.features, self.relevance, self.groups)
         )
         assert features is not None
@@ -117,7 +107,7 @@ class Batches:
         return Batch(features, relevance, groups, mask.to(device), queries)
 
     def _gather(self, values: Tensor, index: Tensor, padding: Tensor | None) -> Tensor:
-        """Rows ``index`` of ``values``, those named by ``padding`` zero."""
+        """Rows `index` of `values`, those named by `padding` zero."""
         out = None
         if self.reuse and values.ndim == 2:
             needed = len(index) * values.shape[1]
@@ -128,9 +118,3 @@ class Batches:
         if padding is not None:
             rows.index_fill_(0, padding, 0)
         return rows.to(self.dtype or values.dtype) if values.is_floating_point() else rows
-
-    def _views(self, rows: slice, count: int, n: int) -> tuple[Tensor, Tensor, Tensor | None]:
-        dtype = self.dtype or self.features.dtype
-        groups = None if self.groups is None else self.groups[rows].reshape(count, n)
-        features = self.features[rows].reshape(count, n, self.features.shape[1]).to(dtype)
-        return features, self.relevance[rows].reshape(count, n).to(dtype), groups

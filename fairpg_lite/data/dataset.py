@@ -244,7 +244,7 @@ class RankingDataset:
     ) -> Batches:
         """Padded batches of `size` queries; see `Batches` for their order and for `reuse`."""
         own = (self.features, self.relevance, self.groups, self._bounds)
-        return Batches(*own, size, shuffle, generator, bucket=bucket, dtype=dtype, reuse=reuse)
+        return Batches(*own, size, shuffle, generator, bucket, dtype, reuse)
 
     def normalize(
         self, method: str = "minmax", fitted_on: "RankingDataset | None" = None
@@ -280,15 +280,12 @@ class RankingDataset:
         save_arrays(self._fields(), self.info, path, overwrite)
 
     @classmethod
-    def load(
-        cls, path: str | Path, mmap: bool = True, verify: bool | None = None
-    ) -> "RankingDataset":
+    def load(cls, path: str | Path, mmap: bool = True) -> "RankingDataset":
         """Read what `save` wrote; with `mmap` the features stay on disk until they are used.
 
-        Checksums are verified for everything that is read into memory; `verify=True` also reads
-        memory-mapped features once to check them.
+        Checksums are verified for everything that is read into memory.
         """
-        return cls(**load_arrays(path, mmap=mmap, verify=verify))
+        return cls(**load_arrays(path, mmap))
 
     def __getstate__(self) -> dict[str, Any]:
         # torch pickles the whole storage behind a view: ten queries would carry the full dataset.

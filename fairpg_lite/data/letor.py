@@ -14,9 +14,9 @@ cannot be told from a whole one; `yahoo` compares counts for that reason.
 import io
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -27,13 +27,13 @@ from fairpg_lite._progress import Bar, progress_bar
 from fairpg_lite.data.dataset import RankingDataset
 from fairpg_lite.data.letor_lines import (
     SUFFIXES,
+    Head,
     LetorError,
     Rules,
     blocks,
     first_error,
     heads,
     kind_of_ids,
-    measure,
     without_nulls,
 )
 
@@ -51,7 +51,6 @@ def load_letor(
     dtype: torch.dtype = torch.float32,
     zero_based: bool = False,
     text_ids: bool | None = None,
-    query_file: PathLike | None = None,
     require_final_newline: bool = True,
     progress: bool = False,
 ) -> RankingDataset:
@@ -62,7 +61,9 @@ def load_letor(
     file (from 0) each row is; without scattered queries it is None: the file's order. A comment
     `#docid = NAME` gives the document its name in `documents`; other comments and empty lines
     are skipped. Feature ids may leave gaps and begin at 1, or at 0 with `zero_based`. Column j
-    of the features is id j + 1 (j with `zero_based`). Absent and `NULL` values are 0.
+    of the features is id j + 1 (j with `zero_based`). Absent and `NULL` values are 0. For lines
+    without query ids, LightGBM's file of the same name with `.query` at its end has the number
+    of documents of each query in turn.
 
     Args:
         path: a file, or several to be read as one; no query may be in two of them.
@@ -70,8 +71,6 @@ def load_letor(
             say) or is very large; without it, the largest id.
         dtype: torch.float32 or torch.float64.
         text_ids: whether query ids are texts; None lets the first document decide.
-        query_file: for lines without query ids, a file with the number of documents of each
-            query in turn; None looks for LightGBM's name, `path` with `.query` at its end.
         require_final_newline: refuse a last line without a line end (see the module).
         progress: show a bar on stderr.
 
@@ -90,145 +89,152 @@ def load_letor(
     """
     if hasattr(path, "columns"):
         raise TypeError("load_letor: give a path; RankingDataset.from_pandas takes a DataFrame.")
-    if dtype not in (torch.float32, torch.float64):
-        raise ValueError(f"load_letor: dtype is {dtype}; use torch.float32 or torch.float64.")
-    if n_features is not None and n_features < 1:
-        raise ValueError(f"load_letor: n_features is {n_features}; give 1 or more.")
     paths = [os.fspath(p) for p in ([path] if isinstance(path, (str, os.PathLike)) else path)]
-    if not paths or (query_file is not None and len(paths) > 1):
-        raise ValueError(f"load_letor: {len(paths)} files; give one or more, one with query_file.")
-    lines, sizes = zip(*(measure(file, require_final_newline) for file in paths), strict=True)
-    allowed = max(MAX_VALUES, MAX_VALUES_PER_BYTE * sum(sizes)) // sum(lines)
-    rules = Rules(
-        dtype=np.dtype(str(dtype).removeprefix("torch.")),
-        zero_based=zero_based,
-        columns=n_features or min(MAX_COLUMNS, max(allowed, 1)),
-        columns_given=n_features is not None,
-        ids="none"
-        if query_file is not None
-        else {None: "", True: "text", False: "whole"}[text_ids],
-    )
-    rows = _Rows(rules, sum(lines), n_features or 0)
-    names = " + ".join(Path(file).name for file in paths)
-    with progress_bar(f"reading {names}", sum(sizes), "B", progress) as bar:
-        for file in paths:
-            rows.read(file, query_file, bar)
-    return rows.dataset(names)
+    known = (torch.float32, torch.float64)
+    if not paths or dtype not in known or (n_features is not None and n_features < 1):
+        raise ValueError(
+            f"load_letor: {len(paths)} files, dtype is {dtype}, n_features is {n_features}; give "
+            "one file or more, torch.float32 or torch.float64, and 1 feature or more."
+        )
+    kind = np.dtype(str(dtype).removeprefix("torch."))
+    ids = {None: "", True: "text", False: "whole"}[text_ids]
+    rules = Rules(kind, int(not zero_based), ids, not require_final_newline)
+    name, size = " + ".join(Path(p).name for p in paths), sum(map(os.path.getsize, paths))
+    files: list[_File] = []
+    queries: dict[int | str, int] = {}  # from a query's id to its place
+    with progress_bar(f"reading {name}", size, "B", progress) as bar:
+        for path in paths:
+            files.append(_read(path, rules, bar, queries))
+    return _dataset(files, queries, rules, n_features, name)
 
 
-class _Rows:
-    """The growing dataset: one array of the final height, widened only if a new id asks for it."""
+class _File(NamedTuple):
+    """What was read of a file: heads, places of the queries, and features, still sparse."""
 
-    def __init__(self, rules: Rules, lines: int, width: int):
-        self.rules, self.lines = rules, lines
-        self.features = np.zeros((lines, width), rules.dtype)
-        self.relevance: list[np.ndarray] = []
-        self.queries: dict[int | str, int] = {}  # from a query's id to its place
-        self.places: list[np.ndarray] = []
-        self.documents: list[str] = []
-        self.count = 0
+    path: str
+    heads: list[Head]
+    features: list[Any]
+    grades: list[np.ndarray]
+    places: list[int]
 
-    def read(self, path: str, query_file: PathLike | None, bar: Bar) -> None:
-        """All of one file."""
-        first, known = self.count, len(self.queries)
-        for number, block in blocks(path, bar):
-            if not self.rules.ids:  # the first document decides
-                kind = kind_of_ids(block) or ""
-                if kind == "none" and _side_file(path) is None:
-                    kind = "whole"  # and the error will say what is missing
-                self.rules = self.rules._replace(ids=kind)
-            self._append(path, number, block, known)
-        if self.count == first:
-            raise LetorError(path, None, "the file has no documents, only comments")
-        if self.rules.ids == "none":
-            counts = _counts(path, query_file or _side_file(path), self.count - first)
-            self.places.append(known + np.repeat(np.arange(len(counts)), counts))
-            self.queries |= {known + k: known + k for k in range(len(counts))}
 
-    def _append(self, path: str, number: int, block: bytes, known: int) -> None:
-        sparse, grades, (at, ids, names) = self._parse(path, number, block)
-        if not len(grades):
-            return  # nothing but comments
-        # scikit-learn reports one column where there is none.
-        width = int(sparse.indices.max()) + 1 if sparse.nnz else 0
-        if width > self.features.shape[1]:
-            wider = np.zeros((self.lines, width), self.rules.dtype)
-            wider[: self.count, : self.features.shape[1]] = self.features[: self.count]
-            self.features = wider
-        rows = slice(self.count, self.count + len(grades))
-        sparse.resize(len(grades), max(self.features.shape[1], 1))
-        if self.features.shape[1]:
-            sparse.toarray(out=self.features[rows])
-        self.relevance.append(grades)
-        self.documents += names
-        self.count = rows.stop
-        if self.rules.ids == "none":
-            return
-        places = [self.queries.setdefault(query, len(self.queries)) for query in ids]
-        if known and min(places) < known:
-            k = next(k for k, place in enumerate(places) if place < known)
+def _read(path: str, rules: Rules, bar: Bar, queries: dict[int | str, int]) -> _File:
+    """All of one file; its queries are added to `queries`."""
+    side, known = _side_file(path), len(queries)
+    file = _File(path, [], [], [], [])
+    for number, block in blocks(path, bar, rules.may_be_cut):
+        rules = rules._replace(ids=rules.ids or kind_of_ids(block, without=side is not None))
+        sparse, grades, found = _parse(path, number, block, rules)
+        if found:  # else nothing but comments
+            file.features.append(sparse)
+            file.grades.append(grades)
+            file.heads.extend(found)
+    if not file.heads:
+        raise LetorError(path, None, "the file is empty or has no documents, only comments")
+    names: Iterable[int | str] = (head.query for head in file.heads)
+    if rules.ids == "none" and side is not None:
+        names = _names(path, side, len(file.heads), known)
+    for head, query in zip(file.heads, names, strict=True):
+        place = queries.setdefault(query, len(queries))
+        if place < known:
             reason = "the query is in an earlier file, too; to keep both, use RankingDataset.concat"
-            raise LetorError(path, number + at[k], reason, f"qid:{ids[k]}".encode())
-        self.places.append(np.array(places))
-
-    def _parse(self, path: str, number: int, block: bytes) -> tuple[Any, ...]:
-        reader = require("sklearn.datasets", "experiments").load_svmlight_file
-        rules, problem = self.rules, "a line is not of the form '<grade> qid:<q> <id>:<value> …'"
-        try:
-            text = io.BytesIO(without_nulls(block))
-            sparse, grades = reader(text, dtype=rules.dtype, zero_based=rules.zero_based)
-        except (ValueError, OverflowError, MemoryError) as error:
-            problem = f"scikit-learn's reader refuses it: {error}"
-        else:
-            with np.errstate(over="ignore"):
-                grades = grades.astype(rules.dtype)
-            read = heads(block, rules.ids or "whole")
-            fine = np.isfinite(sparse.data).all() and np.isfinite(grades).all()
-            fine = bool(fine and (grades >= 0).all() and sparse.shape[1] <= rules.columns)
-            if fine and read is not None and len(read[0]) == len(grades):
-                return sparse, grades, read
-        raise first_error(path, number, block, rules) or (
-            LetorError(path, number, f"{problem} (in the lines from here on)")
-        )
-
-    def dataset(self, name: str) -> RankingDataset:
-        places, order = np.concatenate(self.places), None
-        features, relevance = self.features[: self.count], np.concatenate(self.relevance)
-        documents = self.documents if any(self.documents) else None
-        if (np.diff(places) < 0).any():  # a query in several places
-            order = np.argsort(places, kind="stable")
-            features, relevance = features[order], relevance[order]
-            documents = None if documents is None else [documents[i] for i in order.tolist()]
-        return RankingDataset(
-            torch.from_numpy(features),
-            torch.from_numpy(relevance),
-            torch.from_numpy(np.concatenate([[0], np.cumsum(np.bincount(places))])),
-            query_ids=list(self.queries),  # type: ignore[arg-type]
-            document_ids=None if order is None else torch.from_numpy(order),
-            documents=documents,
-            info={"name": name},
-        )
+            raise LetorError(path, head.line, reason, f"qid:{query}")
+        file.places.append(place)
+    return file
 
 
-def _side_file(path: str) -> str | None:
+def _parse(path: str, number: int, block: bytes, rules: Rules) -> tuple[Any, Any, list[Head]]:
+    reader = require("sklearn.datasets", "experiments").load_svmlight_file
+    problem = "a line is not of the form '<grade> qid:<q> <id>:<value> …'"
+    try:
+        text = io.BytesIO(without_nulls(block))
+        sparse, grades = reader(text, dtype=rules.dtype, zero_based=not rules.first_id)
+    except (ValueError, OverflowError, MemoryError) as error:
+        problem = f"scikit-learn's reader refuses it: {error}"
+    else:
+        with np.errstate(over="ignore"):
+            grades = grades.astype(rules.dtype)
+        found = heads(number, block, rules.ids or "whole")
+        fine = np.isfinite(sparse.data).all() and np.isfinite(grades).all() and (grades >= 0).all()
+        if fine and found is not None and len(found) == len(grades):
+            return sparse, grades, found
+    raise first_error(path, number, block, rules) or (
+        LetorError(path, number, f"{problem} (in the lines from here on)")
+    )
+
+
+def _dataset(
+    files: list[_File],
+    queries: dict[int | str, int],
+    rules: Rules,
+    n_features: int | None,
+    name: str,
+) -> RankingDataset:
+    """The documents of all files, each query's side by side."""
+    count = sum(len(file.heads) for file in files)
+    allowed = max(MAX_VALUES, MAX_VALUES_PER_BYTE * sum(os.path.getsize(f.path) for f in files))
+    limit = n_features or max(1, min(MAX_COLUMNS, allowed // count))
+    beyond = f"is beyond n_features ({limit:,} columns)"
+    if n_features is None:
+        beyond = f"is very large ({limit:,} columns at most are made unasked); pass n_features"
+    found = max(_width(file, limit, rules.first_id, beyond) for file in files)
+    features, end = np.zeros((count, n_features or found), rules.dtype), 0
+    for file in files:
+        while found and file.features:  # one after another, and its memory is free at once
+            sparse = file.features.pop(0)
+            start, end = end, end + sparse.shape[0]
+            sparse.resize(features[start:end].shape)
+            sparse.toarray(out=features[start:end])
+    relevance = np.concatenate([grades for file in files for grades in file.grades])
+    documents = [head.name for file in files for head in file.heads]
+    places = np.concatenate([file.places for file in files])
+    order = np.argsort(places, kind="stable") if (np.diff(places) < 0).any() else None
+    if order is not None:  # a query in several places
+        features, relevance = features[order], relevance[order]
+        documents = [documents[i] for i in order.tolist()]
+    return RankingDataset(
+        torch.from_numpy(features),
+        torch.from_numpy(relevance),
+        torch.from_numpy(np.concatenate([[0], np.cumsum(np.bincount(places))])),
+        query_ids=list(queries),  # type: ignore[arg-type]
+        document_ids=None if order is None else torch.from_numpy(order),
+        documents=documents if any(documents) else None,
+        info={"name": name},
+    )
+
+
+def _width(file: _File, limit: int, first_id: int, beyond: str) -> int:
+    """The largest column, which must not be beyond `limit`."""
+    first, width = 0, 0
+    for sparse in file.features:
+        wide = np.flatnonzero(sparse.indices >= limit)
+        if len(wide):
+            row = first + int(np.searchsorted(sparse.indptr, wide[0], "right")) - 1
+            text = f"{sparse.indices[wide[0]] + first_id}:{sparse.data[wide[0]]:g}"
+            raise LetorError(file.path, file.heads[row].line, f"the feature id {beyond}", text)
+        # scikit-learn reports one column where there is none.
+        width = max(width, int(sparse.indices.max()) + 1 if sparse.nnz else 0)
+        first += sparse.shape[0]
+    return width
+
+
+def _side_file(path: str) -> Path | None:
     """LightGBM's file of query sizes beside `path`, if there is one."""
     stem = path.removesuffix(Path(path).suffix) if Path(path).suffix in SUFFIXES else path
-    return next((file for file in (f"{path}.query", f"{stem}.query") if Path(file).is_file()), None)
+    return next((Path(f"{p}.query") for p in (path, stem) if Path(f"{p}.query").is_file()), None)
 
 
-def _counts(path: str, query_file: PathLike | None, documents: int) -> list[int]:
-    """The documents of each query, which must add up to those of the file."""
-    if query_file is None:  # one of several files, and not the first
-        raise LetorError(path, None, f"no query ids, and no {path}.query beside it")
-    side, counts = os.fspath(query_file), []
-    for number, line in enumerate(Path(side).read_bytes().splitlines(), start=1):
+def _names(path: str, side: Path, documents: int, known: int) -> Iterator[int]:
+    """The number of each document's query, from `known`, by the counts in the side file."""
+    counts = []
+    for number, line in enumerate(side.read_bytes().splitlines(), start=1):
         if not re.fullmatch(rb"\s*0*[1-9][0-9]{0,17}\s*", line):
-            raise LetorError(side, number, "not a number of documents, 1 or more", line)
+            raise LetorError(str(side), number, "not a number of documents, 1 or more", line)
         counts.append(int(line))
     if sum(counts) != documents:
         reason = f"the counts add up to {sum(counts):,}, {path} has {documents:,} documents"
-        raise LetorError(side, None, reason)
-    return counts
+        raise LetorError(str(side), None, reason)
+    return (known + k for k, count in enumerate(counts) for _ in range(count))
 
 
 def save_letor(dataset: RankingDataset, path: PathLike) -> None:
@@ -244,7 +250,7 @@ def save_letor(dataset: RankingDataset, path: PathLike) -> None:
     ids = dataset.query_ids.tolist()
     if len(set(ids)) < len(dataset):
         raise ValueError("save_letor: two queries share an id and would be read back as one.")
-    names, bounds = dataset.documents or [""] * dataset.n_documents, dataset.offsets.tolist()
+    names = dataset.documents or [""] * dataset.n_documents
     for texts, forbidden in ((ids, r"[\s#:]|^$"), (names, r"\s")):
         bad = next((t for t in texts if isinstance(t, str) and re.search(forbidden, t)), None)
         if bad is not None:
@@ -255,21 +261,18 @@ def save_letor(dataset: RankingDataset, path: PathLike) -> None:
     opener = SUFFIXES.get(Path(path).suffix, open)
     with (
         whole_file(Path(path)) as temporary,
-        opener(temporary, "wt", encoding="utf-8", newline="\n") as f,
+        opener(temporary, "wt", encoding="utf-8", newline="\n") as file,
     ):
-        for i, (qid, query) in enumerate(zip(ids, dataset, strict=True)):
-            own = names[bounds[i] : bounds[i + 1]]
-            f.writelines(_lines(qid, query.features.numpy(), query.relevance.tolist(), own))
+        file.writelines(_lines(dataset, ids, names))
 
 
-def _lines(
-    qid: int | str, features: np.ndarray, relevance: list[float], names: list[str]
-) -> Iterator[str]:
+def _lines(dataset: RankingDataset, ids: list[int | str], names: list[str]) -> Iterator[str]:
     # 9 and 17 significant digits identify every float32 and float64.
-    pattern = " %d:%.9g" if features.dtype == np.float32 else " %d:%.17g"
-    for row, grade, name in zip(features, relevance, names, strict=True):
-        columns = np.flatnonzero(row)
-        pairs = np.empty((len(columns), 2), object)
-        pairs[:, 0], pairs[:, 1] = columns + 1, row[columns].astype(float)
-        values = pattern * len(columns) % tuple(pairs.ravel())
-        yield f"{grade:.17g} qid:{qid}{values}{f' #docid = {name}' if name else ''}\n"
+    pattern = " %d:%.9g" if dataset.features.dtype == torch.float32 else " %d:%.17g"
+    name = iter(names)
+    for qid, query in zip(ids, dataset, strict=True):
+        for row, grade in zip(query.features.numpy(), query.relevance.tolist(), strict=True):
+            columns = np.flatnonzero(row)
+            pairs = zip((columns + 1).tolist(), row[columns].tolist(), strict=True)
+            comment = f" #docid = {own}" if (own := next(name)) else ""
+            yield f"{grade:.17g} qid:{qid}{''.join(map(pattern.__mod__, pairs))}{comment}\n"

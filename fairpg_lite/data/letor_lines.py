@@ -20,8 +20,8 @@ OPENERS: dict[bytes, Callable[..., Any]] = {
     b"\xfd7zXZ\x00": lzma.open,
 }
 SUFFIXES = dict(zip((".gz", ".bz2", ".xz"), OPENERS.values(), strict=True))
-_NUMBER = re.compile(rb"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\Z")
-_WHOLE = re.compile(rb"[+-]?[0-9]{1,40}\Z")
+_NUMBER = re.compile(rb"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+_WHOLE = re.compile(rb"[+-]?[0-9]{1,40}")
 # How a line begins, by the kind of its query id. scikit-learn would accept `qidx:7` as well.
 _HEADS = {
     "whole": re.compile(rb"\s*[^\s:#_]+\s+qid:([+-]?[0-9]{1,40})(?=[\s#]|\Z)"),
@@ -38,32 +38,53 @@ class LetorError(ValueError):
     Chapter 10.
     """
 
-    def __init__(self, path: str, line: int | None, reason: str, text: bytes | None = None):
+    def __init__(self, path: str, line: int | None, reason: str, text: bytes | str | None = None):
         self.path, self.line, self.reason = os.fspath(path), line, reason
-        self.text = None if text is None else _text(text)
-        where = self.path if line is None else f"{self.path}, line {line}"
-        shown = self.text
-        if shown is not None and len(shown) > 100:
-            shown = shown[:97] + "…"
-        super().__init__(f"{where}: {reason}" + ("." if shown is None else f": {shown!r}."))
+        self.text = as_text(text) if isinstance(text, bytes) else text
+        super().__init__(self.path, line, reason, self.text)  # what a worker's error is made of
 
-    def __reduce__(self) -> tuple[object, ...]:  # an error must survive the way from a worker
-        text = None if self.text is None else self.text.encode()
-        return LetorError, (self.path, self.line, self.reason, text)
-
-
-def _open(path: str) -> Any:
-    with open(path, "rb") as raw:
-        head = raw.read(6)
-    opener = next((o for magic, o in OPENERS.items() if head.startswith(magic)), open)
-    return opener(path, "rb")
+    def __str__(self) -> str:
+        where = self.path if self.line is None else f"{self.path}, line {self.line}"
+        if self.text is None:
+            return f"{where}: {self.reason}."
+        shown = self.text if len(self.text) <= 100 else self.text[:97] + "…"
+        return f"{where}: {self.reason}: {shown!r}."
 
 
-def _chunks(path: str) -> Iterator[bytes]:
-    """The file's bytes, a block at a time, with damage reported as ours."""
+def as_text(raw: bytes) -> str:
+    """UTF-8, and what is none of it as Python would write it."""
+    return raw.decode("utf-8", "backslashreplace")
+
+
+def blocks(path: str, bar: Bar, may_be_cut: bool) -> Iterator[tuple[int, bytes]]:
+    """Whole lines, some megabytes at a time, with the number of the first of them."""
+    number, rest = 1, b""
+    for chunk in _chunks(path, bar):
+        whole, newline, tail = chunk.rpartition(b"\n")
+        if not newline:
+            rest += chunk
+            continue
+        block, rest = rest + whole + newline, tail
+        yield number, block
+        number += block.count(b"\n")
+    if rest and not may_be_cut:
+        reason = "the last line has no line end, so the file may have been cut; if it is whole, "
+        raise LetorError(path, number, reason + "pass require_final_newline=False", rest)
+    if rest:
+        yield number, rest
+
+
+def _chunks(path: str, bar: Bar) -> Iterator[bytes]:
+    """The file's bytes, unpacked, a block at a time, with damage reported as ours."""
     try:
-        with _open(path) as stream:
+        with open(path, "rb") as raw:
+            head, seen = raw.read(6), 0
+            raw.seek(0)
+            opener = next((o for magic, o in OPENERS.items() if head.startswith(magic)), None)
+            stream = raw if opener is None else opener(raw)
             while chunk := stream.read(BLOCK_BYTES):
+                bar.update(raw.tell() - seen)
+                seen = raw.tell()
                 yield chunk
     except (EOFError, zlib.error, lzma.LZMAError, OSError) as error:
         if getattr(error, "errno", None) is not None:  # of the file system: not ours to rename
@@ -71,79 +92,39 @@ def _chunks(path: str) -> Iterator[bytes]:
         raise LetorError(path, None, f"the compressed file is cut or damaged ({error})") from error
 
 
-def measure(path: str, require_final_newline: bool) -> tuple[int, int]:
-    """The number of lines and of bytes: a first pass, so that the second needs no second copy."""
-    lines = size = 0
-    last = b""
-    for chunk in _chunks(path):
-        lines += chunk.count(b"\n")
-        size += len(chunk)
-        last = chunk
-    if not size:
-        raise LetorError(path, None, "the file is empty")
-    if not last.endswith(b"\n"):
-        if require_final_newline:
-            raise LetorError(
-                path,
-                lines + 1,
-                "the last line has no line end, so the file may have been cut; if it is whole, "
-                "pass require_final_newline=False",
-                last.rpartition(b"\n")[2],
-            )
-        lines += 1
-    return lines, size
-
-
-def blocks(path: str, bar: Bar) -> Iterator[tuple[int, bytes]]:
-    """Whole lines, some megabytes at a time, with the number of the first of them."""
-    number, rest = 1, b""
-    for chunk in _chunks(path):
-        bar.update(len(chunk))
-        whole, newline, tail = chunk.rpartition(b"\n")
-        if not newline:
-            rest += chunk
-            continue
-        block = rest + whole + newline
-        yield number, block
-        number += block.count(b"\n")
-        rest = tail
-    if rest:
-        yield number, rest
-
-
 class Rules(NamedTuple):
-    """What the lines of a file must keep to; `ids` is "whole", "text" or "none"."""
+    """What the lines of a file must keep to; `ids` is one of `_HEADS`, "" for the first line's."""
 
     dtype: np.dtype
-    zero_based: bool
-    columns: int
-    columns_given: bool
+    first_id: int
     ids: str
+    may_be_cut: bool
 
 
-def kind_of_ids(block: bytes) -> str | None:
-    """The kind of query id on the first line with a document; None if there is no such line."""
+def kind_of_ids(block: bytes, without: bool) -> str:
+    """Which of `_HEADS` the first line with a document has, "none" only where that is allowed."""
     for line in block.split(b"\n"):
-        tokens = line.partition(b"#")[0].split(None, 2)
-        if tokens:
-            name, colon, value = (tokens[1] if len(tokens) > 1 else b"").partition(b":")
-            if name != b"qid" or not colon:
-                return "none"
-            return "whole" if _WHOLE.match(value) else "text"
-    return None
+        if line.partition(b"#")[0].strip():
+            kind = next((kind for kind, head in _HEADS.items() if head.match(line)), "text")
+            return kind if b"qid:" in line or without else "whole"
+    return ""
 
 
-def heads(block: bytes, ids: str) -> tuple[list[int], list[int | str], list[str]] | None:
-    """Of every document: its line in the block (from 0), its query's id, and its name or "".
+class Head(NamedTuple):
+    """Of a document: its line in the file (from 1), its query's id, and its name or ""."""
 
-    None if a line does not begin with a grade and a query id, or has an underscore. This much is
-    checked on every line of a file, so it must be quick: one match per line.
+    line: int
+    query: int | str
+    name: str
+
+
+def heads(number: int, block: bytes, ids: str) -> list[Head] | None:
+    """The head of every document, or None if a line has another form or an underscore.
+
+    This much is checked on every line of a file, so it must be quick: one match per line.
     """
-    head, underscores, named = _HEADS[ids], b"_" in block, b"docid" in block
-    at: list[int] = []
-    queries: list[int | str] = []
-    names: list[str] = []
-    for k, line in enumerate(block.split(b"\n")):
+    head, underscores, named, found = _HEADS[ids], b"_" in block, b"docid" in block, []
+    for k, line in enumerate(block.split(b"\n"), start=number):
         match = head.match(line)
         if match is None:
             if line.partition(b"#")[0].strip():
@@ -151,17 +132,16 @@ def heads(block: bytes, ids: str) -> tuple[list[int], list[int | str], list[str]
             continue
         if underscores and b"_" in line[match.end() :].partition(b"#")[0]:
             return None
+        if ids == "whole" and not _fits(match[1]):
+            return None
+        query = int(match[1]) if ids == "whole" else as_text(match[1])
         docid = _DOCID.search(line) if named else None
-        at.append(k)
-        queries.append(int(match[1]) if ids == "whole" else _text(match[1]))
-        names.append("" if docid is None else _text(docid[1]))
-    if ids == "whole" and queries and not all(-(2**63) <= int(q) < 2**63 for q in set(queries)):
-        return None
-    return at, queries, names
+        found.append(Head(k, query, "" if docid is None else as_text(docid[1])))
+    return found
 
 
-def _text(raw: bytes) -> str:
-    return raw.decode("utf-8", "backslashreplace")
+def _fits(qid: bytes) -> bool:
+    return len(qid) < 19 or -(2**63) <= int(qid) < 2**63
 
 
 def without_nulls(block: bytes) -> bytes:
@@ -171,63 +151,49 @@ def without_nulls(block: bytes) -> bytes:
 
 def first_error(path: str, number: int, block: bytes, rules: Rules) -> LetorError | None:
     """The first line of `block` that breaks a rule, or None; `number` is its first line's."""
-    for line in block.split(b"\n"):
+    for k, line in enumerate(block.split(b"\n"), start=number):
         fault = _fault(line.partition(b"#")[0].split(), rules)
         if fault is not None:
-            return LetorError(path, number, *fault)
-        number += 1
+            return LetorError(path, k, *fault)
     return None
 
 
 def _fault(tokens: list[bytes], rules: Rules) -> tuple[str, bytes] | None:
+    """What is wrong with a line, and the text in question."""
     if not tokens:
         return None
     reason = _bad_number(tokens[0], rules.dtype)
     if reason or float(tokens[0]) < 0:
         return f"the grade {reason or 'is negative'}", tokens[0]
-    if rules.ids != "none":
-        name, colon, qid = tokens[1].partition(b":") if len(tokens) > 1 else (b"", b"", b"")
-        if name != b"qid" or not colon:
-            return "no 'qid:<number>' after the grade", b" ".join(tokens[:3])
-        if rules.ids == "text" and (not qid or b":" in qid):
-            return "the query id is empty or holds a colon", tokens[1]
-        if rules.ids == "whole" and not (_WHOLE.match(qid) and -(2**63) <= int(qid) < 2**63):
-            hint = "; if ids are texts, pass text_ids=True"
-            return f"the query id is not a 64-bit whole number{hint}", tokens[1]
-    previous = -1 if rules.zero_based else 0
+    qid = tokens[1].removeprefix(b"qid:") if len(tokens) > 1 else b""
+    if rules.ids != "none" and (len(tokens) < 2 or qid == tokens[1]):
+        return "no 'qid:<number>' after the grade", b" ".join(tokens[:3])
+    if rules.ids == "text" and (not qid or b":" in qid):
+        return "the query id is empty or holds a colon", tokens[1]
+    if rules.ids == "whole" and not (_WHOLE.fullmatch(qid) and _fits(qid)):
+        hint = "; if ids are texts, pass text_ids=True"
+        return f"the query id is not a 64-bit whole number{hint}", tokens[1]
+    last = rules.first_id - 1
     for token in tokens[1 if rules.ids == "none" else 2 :]:
-        fault, previous = _feature_fault(token, previous, rules)
-        if fault is None and previous >= rules.columns + (not rules.zero_based):
-            given = rules.columns_given
-            fault = (
-                f"the feature id is beyond n_features ({rules.columns} columns)"
-                if given
-                else f"the feature id is very large (unasked, {rules.columns} columns at most are "
-                "made of so many lines); pass n_features"
-            )
-        if fault is not None:
-            return fault, token
+        name, colon, value = token.partition(b":")
+        bad = None if value == b"NULL" else _bad_number(value, rules.dtype)
+        if not colon:
+            return "a feature is not of the form <id>:<value>", token
+        if not _WHOLE.fullmatch(name) or len(name) > 9:
+            return "the feature id is not a whole number of at most nine digits", token
+        if int(name) < rules.first_id:
+            hint = " (if ids begin at 0, pass zero_based=True)" if int(name) == 0 else ""
+            return f"feature ids begin at {rules.first_id}{hint}", token
+        if int(name) <= last:
+            return "the feature ids of a line must rise", token
+        if bad:
+            return f"the value {bad}", token
+        last = int(name)
     return None
 
 
-def _feature_fault(token: bytes, previous: int, rules: Rules) -> tuple[str | None, int]:
-    name, colon, value = token.partition(b":")
-    if not colon:
-        return "a feature is not of the form <id>:<value>", previous
-    if not _WHOLE.match(name) or len(name) > 18:
-        return "the feature id is not a whole number", previous
-    index = int(name)
-    if index < (not rules.zero_based):
-        hint = "" if rules.zero_based or index < 0 else " (if ids begin at 0, pass zero_based=True)"
-        return f"feature ids begin at {int(not rules.zero_based)}{hint}", previous
-    if index <= previous:
-        return "the feature ids of a line must rise", previous
-    reason = None if value == b"NULL" else _bad_number(value, rules.dtype)
-    return (f"the value {reason}" if reason else None), index
-
-
 def _bad_number(text: bytes, dtype: np.dtype) -> str | None:
-    if not _NUMBER.match(text):
+    if not _NUMBER.fullmatch(text):
         finite = text.lower().lstrip(b"+-") not in (b"nan", b"inf", b"infinity")
         return "is not a decimal number" if finite else "is not finite"
     with np.errstate(over="ignore"):
