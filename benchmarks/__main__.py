@@ -13,6 +13,7 @@ NAMES = [
     "memory",
     "sample_or_exact",
     "sweep",
+    "cluster",
     "catalogue",
     "letor",
     "lp",

@@ -40,7 +40,6 @@ FIRST_EDITION = {
         "11_individual_fairness",
         "12_german_credit",
         "13_scoreboard",
-        "14_beyond",
         "15_cluster",
     )
 }
