@@ -26,7 +26,7 @@ LEFT_SIDE = re.compile(
     r"|\s|\([^()]*(?:\([^()]*\)[^()]*)*\))*$"
 )
 SPOKEN = re.compile(
-    r"\b(?:[Ll]et|[Ww]rite|[Cc]all|[Ww]here|[Dd]enote by)\s+(?:us (?:write|call) )?"
+    r"\b(?:[Ll]et|[Ww]rite|[Cc]all|[Ww]here|[Ww]ith|[Dd]enote by)\s+(?:us (?:write|call) )?"
     r"\$([^$]+)\$(?:(?:,| and)\s+\$([^$]+)\$)?\s+(?:be|is|are|for|as|denote|stand)\b"
 )
 ROW = re.compile(r"^\| (\$.+?) \| (.+?) \| ?([^|]*?) ?\|$", re.M)
