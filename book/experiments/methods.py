@@ -1,6 +1,6 @@
 """The methods that the paper compares for group fairness, as experiments (chapters 9 and 12).
 
-Each is called with (lam, seed) and returns figures of the same names, all from `evaluate` with
+Each is called with (lam, seed) and returns measures of the same names, all from `evaluate` with
 exact exposure:
 
 - ``ndcg``, ``d_group`` (the paper's, one-sided) and ``group_gap`` (whichever group is ahead) of
@@ -28,7 +28,7 @@ from fairpg_lite.scorers import LinearScorer
 from fairpg_lite.train import fit
 
 
-def figures(found: Evaluation, prefix: str = "") -> dict[str, float]:
+def measures(found: Evaluation, prefix: str = "") -> dict[str, float]:
     """The three numbers that the methods are compared by."""
     values = {"ndcg": found.ndcg, "d_group": found.d_group, "group_gap": found.group_gap}
     return {prefix + name: value for name, value in values.items()}
@@ -36,14 +36,14 @@ def figures(found: Evaluation, prefix: str = "") -> dict[str, float]:
 
 def judge(scorer: Any, dataset: RankingDataset, prefix: str = "") -> dict[str, float]:
     """A scorer as a stochastic policy, and sorted: its most probable ranking."""
-    # ERR is the only sampled figure and is not used here: one sample will do.
+    # ERR is the only sampled measure and is not used here: one sample will do.
     policy = evaluate(scorer, dataset, samples=1)
     best = evaluate(scorer, dataset, deterministic=True)
-    return figures(policy, prefix) | figures(best, prefix + "sorted_")
+    return measures(policy, prefix) | measures(best, prefix + "sorted_")
 
 
 def judge_parts(scorer: Any, parts: Parts) -> dict[str, Any]:
-    """The test queries' figures, and the training queries' if they are not the same."""
+    """The test queries' measures, and the training queries' if they are not the same."""
     found: dict[str, Any] = judge(scorer, parts.test)
     found |= mixtures.lotteries(scorer, parts.test)
     return found if parts.train is parts.test else found | judge(scorer, parts.train, "train_")
@@ -135,7 +135,8 @@ class PostProcessing:
         matrices = baselines.post_process(dataset, estimate, lam, scaling=self.scaling, gain=gain)
         believed = dataset.replace(relevance=estimate.clamp(min=0.0))
         thought = evaluate(matrices, believed).d_group
-        found: dict[str, Any] = figures(evaluate(matrices, dataset), prefix)
+        found: dict[str, Any] = measures(evaluate(matrices, dataset), prefix)
+        found |= {} if prefix else mixtures.lottery_of(matrices, dataset)
         return found | {f"{prefix}d_group_estimated": thought}
 
 
@@ -187,10 +188,31 @@ class Uniform:
         if lam != 0:
             raise ValueError(f"Uniform: lam is {lam}, and there is nothing to weigh; use lam=0.")
         parts = self.problem.load(seed)
-        result = figures(evaluate(_no_scores, parts.test, samples=1))
+        result = measures(evaluate(_no_scores, parts.test, samples=1))
         if parts.train is not parts.test:
-            result |= figures(evaluate(_no_scores, parts.train, samples=1), "train_")
+            result |= measures(evaluate(_no_scores, parts.train, samples=1), "train_")
         return result
+
+
+@dataclass(frozen=True)
+class Fixed:
+    """Weights that nobody learned, (5, 5 use): how much of x2 is fair? Only lam = 0. Chapter 13."""
+
+    problem: Problem
+    use: float = 0.0
+    """The second weight as a share of the first."""
+
+    @property
+    def name(self) -> str:
+        return f"fixed-{self.use:g}-{self.problem.name}"
+
+    def __call__(self, lam: float, seed: int) -> dict[str, Any]:
+        parts = self.problem.load(seed)
+        scorer = LinearScorer(2, dtype=torch.float64)
+        nn.init.constant_(scorer.linear.weight, 5.0)
+        with torch.no_grad():
+            scorer.linear.weight[0, 1] *= self.use
+        return weights(scorer) | judge_parts(scorer, parts)
 
 
 def _no_scores(features: Tensor) -> Tensor:

@@ -9,6 +9,8 @@ _READINGS = {
     "deltr-two_sided": "DELTR (two-sided, as in the text)",
     "deltr-reversed": "DELTR (authors' reversed side)",
     "uniform": "uniform policy",
+    "fixed-0": "x₁ alone, not learned",
+    "fixed-0.25": "x₁ and a quarter of x₂, not learned",
     "fair_pg_rank-linear-entropy0": "Fair-PG-Rank, linear, γ = 0",
     "fair_pg_rank-linear-entropy1": "Fair-PG-Rank, linear, γ = 1",
     "fair_pg_rank-neural-entropy0": "Fair-PG-Rank, neural, γ = 0",
