@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from fairpg_lite.data import RankingDataset
-from fairpg_lite.data.statistics import rescale, scale_of
+from fairpg_lite.data.arrays import rescale, scale_of
 
 NORMALIZATIONS = ("none", "minmax", "standard")
 # More distinct values than this are measurements, not groups: they need a threshold.

@@ -1,4 +1,4 @@
-"""RankingDataset: views, slices, splits, normalisation, summary."""
+"""RankingDataset: views, slices, splits, normalisation."""
 
 import pickle
 from itertools import pairwise
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from fairpg_lite.data import RankingDataset, statistics
+from fairpg_lite.data import RankingDataset, arrays
 from fairpg_lite.data.arrays import FIELDS
 
 
@@ -79,7 +79,7 @@ def test_subset_by_indices_mask_and_with_repetition():
     assert len(ds[0:0]) == 0
     with pytest.raises(IndexError):
         ds.subset([3])
-    with pytest.raises(ValueError, match="mask"):
+    with pytest.raises(IndexError, match="mask"):
         ds.subset(torch.tensor([True]))
 
 
@@ -97,13 +97,6 @@ def test_split_is_a_seeded_partition():
     assert len(ds.split((0.1,))[0]) == 5
 
 
-def test_split_without_shuffle_is_consecutive_views():
-    ds = make([1, 2, 3, 4])
-    first, second = ds.split((0.5, 0.5), shuffle=False)
-    assert as_lists(first) + as_lists(second) == as_lists(ds)
-    assert second.features.data_ptr() == ds.features[3:].data_ptr()
-
-
 @pytest.mark.parametrize("fractions", [(), (0.5, 0.6), (0.5, 0.0), (0.99, 0.01)])
 def test_split_refuses_impossible_fractions(fractions):
     with pytest.raises(ValueError, match="split"):
@@ -119,12 +112,15 @@ def test_split_refuses_impossible_fractions(fractions):
         ({"relevance": np.array([None, 1, 2])}, "relevance cannot become a tensor .*object"),
         ({"relevance": torch.ones(2)}, "relevance has shape"),
         ({"groups": torch.zeros(4)}, "groups has shape"),
-        ({"groups": torch.tensor([0, 1, -1])}, "negative"),
-        ({"relevance": torch.tensor([1.0, -1.0, 0.0])}, "not negative"),
+        ({"groups": torch.tensor([0, 1, -1])}, "groups is negative"),
+        ({"relevance": torch.tensor([1.0, -1.0, 0.0])}, "relevance is negative"),
         ({"relevance": torch.tensor([1.0, float("nan"), 0.0])}, "finite"),
         ({"offsets": [0, 2]}, "rise to the number of documents"),
         ({"offsets": [0, 2, 2, 3]}, "at least one document"),
         ({"offsets": [1, 3]}, "begin with 0"),
+        ({"offsets": [0.0, 1.5, 3.0]}, "offsets holds numbers that are not whole"),
+        ({"offsets": [[0, 3]]}, "offsets .* another shape"),
+        ({"offsets": []}, "offsets .* begin with 0"),
         ({"query_ids": [1, 2, 3]}, "query_ids"),
     ],
 )
@@ -201,31 +197,6 @@ def test_normalize_says_what_it_wants():
         ds.normalize("standard", fitted_on=make([3], d=2))
 
 
-def test_summary_is_a_table_of_figures():
-    ds = RankingDataset(
-        torch.tensor([[1.0, 0.0], [0.0, 0.0], [2.0, 0.0], [3.0, 0.0]]),
-        torch.tensor([0.0, 1.0, 1.0, 4.0]),
-        [0, 1, 4],
-        groups=torch.tensor([0, 0, 1, 1]),
-    )
-    assert ds.summary().splitlines() == [
-        "queries              2",
-        "documents            4",
-        "documents per query  1 to 3, mean 2.0",
-        "features             2 (1 ever non-zero)",
-        "non-zero values      37.5 %",
-        "relevance            0: 25.0 %, 1: 50.0 %, 4: 25.0 %",
-        "group 0              50.0 % of documents, mean relevance 0.5",
-        "group 1              50.0 % of documents, mean relevance 2.5",
-        "features in memory   0.0 MB",
-    ]
-
-
-def test_summary_of_real_valued_relevance_shows_its_range():
-    ds = RankingDataset(torch.ones(2, 1), torch.tensor([0.5, 2.0]), [0, 2])
-    assert "0.5 to 2, mean 1.25" in ds.summary()
-
-
 def test_a_view_is_pickled_without_the_rest():
     ds = make([100] * 50, d=20)
     part = pickle.loads(pickle.dumps(ds[3:4]))
@@ -266,8 +237,8 @@ def test_a_dataset_on_another_device_stays_there_whole():
                     assert {x.device.type for x in batch[:4]} == {"meta"}
                     assert batch.queries.device.type == "cpu"
         assert moved[1].features.shape == (1, 3)
-        statistics.minmax_per_query(moved.features, moved._bounds)
-        statistics.rescale(moved.features, *statistics.scale_of(moved.features))
+        arrays.minmax_per_query(moved.features, moved._bounds)
+        arrays.rescale(moved.features, *arrays.scale_of(moved.features))
     with pytest.raises(AssertionError, match="mixes"), OneDevice():  # the check can fail
         moved.relevance + torch.ones(8)
 
@@ -285,14 +256,14 @@ def test_texts_as_ids_and_names():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"query_ids": ["a", None]}, "query_ids must be texts of one line"),
-        ({"query_ids": ["a", "b\nc"]}, "query_ids must be texts of one line"),
-        ({"query_ids": [0.5, 1.0]}, "query_ids must be whole numbers"),
+        ({"query_ids": ["a", None]}, "query_ids .* no text of one line"),
+        ({"query_ids": ["a", "b\nc"]}, "query_ids .* no text of one line"),
+        ({"query_ids": [0.5, 1.0]}, "query_ids .* not whole; give a whole number or a text"),
         ({"document_ids": ["a", "b", "c"]}, "names go into documents="),
-        ({"documents": ["a", "b"]}, "one documents value per document"),
-        ({"documents": [1, 2, 3]}, "documents must be texts"),
+        ({"documents": ["a", "b"]}, r"documents has shape \(2,\) instead of \(3,\)"),
+        ({"documents": [1, 2, 3]}, "documents .* no text"),
         ({"groups": ["f", "m", "f"]}, "from_pandas makes them"),
-        ({"groups": [0.0, 0.5, 1.0]}, "groups must be whole numbers"),
+        ({"groups": [0.0, 0.5, 1.0]}, "groups .* not whole"),
         ({"features": pandas.DataFrame({"x": [1.0]})}, "from_pandas"),
     ],
 )
@@ -361,8 +332,11 @@ def test_concat_joins_what_slicing_took_apart(cuts, texts):
 def test_concat_refuses_what_does_not_fit():
     a, b = make([2, 1]), make([3])
     for other, message in (
-        (make([3], d=2), "have 3, 2 features"),
-        (b.replace(groups=None), "groups must be of one kind in all datasets, here Tensor, none"),
+        (make([3], d=2), r"features .* here Tensor \[3\], Tensor \[2\]; .* n_features"),
+        (
+            b.replace(groups=None),
+            "groups must be of one kind .*, here Tensor, NoneType",
+        ),
         (b.replace(documents=list("xyz")), "documents must be of one kind"),
         (b.replace(query_ids=["a"]), "query_ids must be of one kind"),
     ):
@@ -429,10 +403,11 @@ def test_from_pandas_keeps_numbers_as_ids_and_takes_other_tables():
     [
         ({}, {"query": "query"}, "no column 'query'; the columns are qid, y, sex, doc, x0"),
         ({}, {"features": ["x0", "x9"]}, "no column 'x9'"),
-        ({"x1": "tall"}, {}, "column 'x1' holds no numbers.*get_dummies"),
+        ({"x1": "tall"}, {}, "column 'x1' is tall in row 0.*get_dummies"),
         ({"x1": np.nan}, {}, "column 'x1' is nan in row 0.*fillna"),
         ({"y": np.inf}, {}, "column 'y' is inf in row 0"),
-        ({"y": -1.0}, {}, "relevance must be finite and not negative"),
+        ({"x0": pandas.array([None] * 3, "Int64")}, {}, "column 'x0' is <NA> in row 0"),
+        ({"y": -1.0}, {}, "relevance is negative or not finite"),
         ({"qid": None}, {}, "column 'qid' is empty in row 0"),
         ({"sex": None}, {}, "column 'sex' is empty in row 0"),
     ],

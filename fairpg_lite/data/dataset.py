@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from fairpg_lite import _check
-from fairpg_lite.data import arrays, statistics
+from fairpg_lite.data import arrays
 from fairpg_lite.data.arrays import FIELDS
 from fairpg_lite.data.batches import Batches
 from fairpg_lite.data.storage import load_arrays, save_arrays
@@ -191,17 +191,23 @@ class RankingDataset:
 
         Consecutive queries give views; any other choice copies the chosen documents.
         """
-        chosen, rows, offsets = arrays.rows_of(queries, torch.tensor(self._bounds))
+        named, bounds = torch.as_tensor(queries).cpu(), torch.tensor(self._bounds)
+        chosen = torch.arange(len(self))[named if named.dtype == torch.bool else named.long()]
+        lengths = bounds.diff()[chosen]
+        offsets = torch.cat([lengths.new_zeros(1), lengths.cumsum(0)])
+        rows: slice | Tensor = slice(0, 0)
+        if len(chosen) and bool((chosen.diff() == 1).all()):
+            rows = slice(int(bounds[chosen[0]]), int(bounds[chosen[-1] + 1]))
+        elif len(chosen):
+            shift = (bounds[chosen] - offsets[:-1]).repeat_interleave(lengths)
+            rows = torch.arange(int(offsets[-1])) + shift
         taken = {name: arrays.pick(getattr(self, name), rows) for name in arrays.PER_DOCUMENT}
         return self.replace(offsets=offsets, query_ids=arrays.pick(self.query_ids, chosen), **taken)
 
-    def split(
-        self, fractions: Sequence[float], seed: int = 0, shuffle: bool = True
-    ) -> tuple["RankingDataset", ...]:
+    def split(self, fractions: Sequence[float], seed: int = 0) -> tuple["RankingDataset", ...]:
         """Disjoint parts with the given fractions of the queries, drawn at random by `seed`.
 
-        With `shuffle=False` the parts are consecutive, and views: no memory is used. Fractions
-        that sum to less than 1 leave queries out.
+        Fractions that sum to less than 1 leave queries out; `shard` gives parts without a draw.
 
         >>> ds = RankingDataset(torch.ones(10, 1), torch.ones(10), offsets=range(11))
         >>> [len(part) for part in ds.split((0.8, 0.2))]
@@ -215,10 +221,8 @@ class RankingDataset:
                 f"RankingDataset.split: fractions {tuple(fractions)} of {len(self)} queries must "
                 "be positive, sum to at most 1 and leave no part empty."
             )
-        order = torch.arange(len(self))
-        if shuffle:
-            start = _check.seed("RankingDataset.split: seed", seed)
-            order = torch.randperm(len(self), generator=torch.Generator().manual_seed(start))
+        generator = torch.Generator().manual_seed(_check.seed("RankingDataset.split: seed", seed))
+        order = torch.randperm(len(self), generator=generator)
         return tuple(self.subset(order[start:end].sort().values) for start, end in bounds)
 
     def shard(self, rank: int, world: int) -> "RankingDataset":
@@ -257,19 +261,15 @@ class RankingDataset:
         accident: `test.normalize("standard", fitted_on=train)`.
         """
         if method == "minmax" and fitted_on is None:
-            scaled = statistics.minmax_per_query(self.features, self._bounds)
+            scaled = arrays.minmax_per_query(self.features, self._bounds)
         elif method == "standard" and fitted_on is not None:
-            scaled = statistics.rescale(self.features, *statistics.scale_of(fitted_on.features))
+            scaled = arrays.rescale(self.features, *arrays.scale_of(fitted_on.features))
         else:
             raise ValueError(
                 f"RankingDataset.normalize: method={method!r} with fitted_on={fitted_on!r}; use "
                 'normalize("minmax") or normalize("standard", fitted_on=train).'
             )
         return self.replace(features=scaled)
-
-    def summary(self) -> str:
-        """The dataset's figures as a small table: `print(dataset.summary())`."""
-        return statistics.describe(self.features, self.relevance, self.groups, self.lengths)
 
     def fingerprint(self) -> str:
         """A SHA-256 of everything but `info`: equal for equal data, wherever it lies."""
