@@ -42,11 +42,6 @@ class BudgetResult:
     train_disparity: float = float("nan")
     """On the training queries, whichever queries decided."""
 
-    @property
-    def gap(self) -> float:
-        """Budget left over: delta less the disparity reached; negative if over budget."""
-        return self.delta - self.disparity
-
 
 def fit_to_budget(
     scorer: nn.Module,
@@ -56,17 +51,16 @@ def fit_to_budget(
     *,
     valid: RankingDataset | None = None,
     tolerance: float = 0.02,
-    start: float = 1.0,
     max_rounds: int = 30,
     progress: bool = True,
 ) -> BudgetResult:
     """Train ``scorer`` in place with the least lambda whose disparity is at most ``delta``.
 
-    Every round trains from the scorer's initial weights at one lambda: doubling from ``start``
-    while the policy is over budget, then halving the interval, until the disparity lies within
-    ``tolerance * delta`` below the budget or ``max_rounds`` are spent. The disparity is measured
-    exactly. A budget that stays out of reach however large lambda grows is reported with the least
-    disparity found, not looped on. Ctrl-C ends the search with KeyboardInterrupt.
+    Every round trains from the scorer's initial weights at one lambda: doubling from 1 while the
+    policy is over budget, then halving the interval, until the disparity lies within ``tolerance *
+    delta`` below the budget or ``max_rounds`` are spent. The disparity is measured exactly. A
+    budget that stays out of reach however large lambda grows is reported with the least disparity
+    found, not looped on. Ctrl-C ends the search with KeyboardInterrupt.
 
     Chapters 2 and 14, eq-02-constrained; section 2.1 of the paper.
 
@@ -79,7 +73,6 @@ def fit_to_budget(
             epoch by. A policy that meets a budget where it was trained need not meet it elsewhere;
             the result's message says so where it happens.
         tolerance: How much of the budget may be left unused.
-        start: The first lambda after 0.
         max_rounds: How many lambdas to try.
         progress: Whether to show a bar on stderr.
     """
@@ -88,98 +81,64 @@ def fit_to_budget(
         raise ValueError(f"fit_to_budget: delta is {delta}; no disparity is below zero.")
     if config.disparity is None:
         raise ValueError("fit_to_budget: config.disparity is None; choose one to bound.")
-    search = _Search(scorer, dataset, valid, config, delta)
+    deciding = dataset if valid is None else valid
+    initial = copy.deepcopy(scorer.state_dict())
+    # Within budget before over budget; then the least lambda, or the least disparity.
+    best, best_weights = (True, float("inf")), initial
+    result = BudgetResult(delta, 0.0, 0.0, float("inf"), False, "")
     with progress_bar("budget", max_rounds, "fit", progress) as bar:
         lam, low, high = 0.0, 0.0, float("inf")
         for _ in range(max_rounds):
-            over = search.try_lambda(lam) > delta
+            scorer.load_state_dict(initial)
+            tried = dataclasses.replace(config, lam=lam)
+            history = fit(scorer, dataset, tried, valid, progress=False)
+            if history.stopped == "interrupted":  # or Ctrl-C would only lead to the next lambda
+                raise KeyboardInterrupt
+            utility, disparity = objective_on(scorer, deciding, tried)
+            result.rounds.append((lam, utility, disparity))
+            over = disparity > delta
+            rank = (over, disparity if over else lam)
+            if rank < best or len(result.rounds) == 1:
+                best, best_weights = rank, copy.deepcopy(scorer.state_dict())
+                close = lam == 0.0 or delta - disparity <= tolerance * delta
+                found = {"lam": lam, "utility": utility, "disparity": disparity}
+                vars(result).update(found, converged=not over and close, history=history)
             bar.update(1)
             low, high = (lam, high) if over else (low, lam)
-            if search.close_enough(tolerance) or search.stuck():
+            jump = high - low <= 1e-6 * low  # the disparity jumps here: no lambda uses it up
+            if result.converged or jump or _stuck(result):
                 break
-            if high - low <= 1e-6 * low:  # the disparity jumps here: no lambda uses it up
-                break
-            lam = (low + high) / 2 if high < float("inf") else max(start, 2 * low)
-    return search.result(tolerance)
+            lam = (low + high) / 2 if high < float("inf") else max(1.0, 2 * low)
+    scorer.load_state_dict(best_weights)
+    result.train_disparity = result.disparity
+    if valid is not None:
+        result.train_disparity = objective_on(scorer, dataset, config)[1]
+    result.message = _message(result)
+    return result
 
 
-class _Search:
-    def __init__(
-        self,
-        scorer: nn.Module,
-        dataset: RankingDataset,
-        valid: RankingDataset | None,
-        config: TrainConfig,
-        delta: float,
-    ):
-        self.scorer, self.dataset, self.valid = scorer, dataset, valid
-        self.config, self.delta = config, delta
-        self.initial = copy.deepcopy(scorer.state_dict())
-        self.rounds: list[tuple[float, float, float]] = []
-        self.best: tuple[tuple[float, float, float], dict, History] | None = None
+def _stuck(result: BudgetResult) -> bool:
+    """Over budget in every round, and the last doublings changed nothing."""
+    recent = [disparity for *_, disparity in result.rounds[-_PATIENCE - 1 :]]
+    over = result.disparity > result.delta and len(recent) > _PATIENCE
+    return over and min(recent) > 0.99 * recent[0]
 
-    def try_lambda(self, lam: float) -> float:
-        """Train at ``lam``; returns the disparity and keeps the best round."""
-        self.scorer.load_state_dict(self.initial)
-        config = dataclasses.replace(self.config, lam=lam)
-        history = fit(self.scorer, self.dataset, config, self.valid, progress=False)
-        if history.stopped == "interrupted":  # or Ctrl-C would only lead to the next lambda
-            raise KeyboardInterrupt
-        deciding = self.dataset if self.valid is None else self.valid
-        utility, disparity = objective_on(self.scorer, deciding, config)
-        self.rounds.append((lam, utility, disparity))
-        if self.best is None or self._rank(self.rounds[-1]) < self._rank(self.best[0]):
-            weights = copy.deepcopy(self.scorer.state_dict())
-            self.best = (self.rounds[-1], weights, history)
-        return disparity
 
-    def _rank(self, found: tuple[float, float, float]) -> tuple[bool, float]:
-        """Within budget before over budget; then the least lambda, or the least disparity."""
-        lam, _, disparity = found
-        over = disparity > self.delta
-        return over, disparity if over else lam
-
-    def close_enough(self, tolerance: float) -> bool:
-        assert self.best is not None
-        lam, _, disparity = self.best[0]
-        within = self.delta - disparity >= 0.0
-        return within and (lam == 0.0 or self.delta - disparity <= tolerance * self.delta)
-
-    def stuck(self) -> bool:
-        """Over budget in every round, and the last doublings changed nothing."""
-        recent = [disparity for _, _, disparity in self.rounds[-_PATIENCE - 1 :]]
-        if len(recent) <= _PATIENCE or min(d for *_, d in self.rounds) <= self.delta:
-            return False
-        return min(recent) > 0.99 * recent[0]
-
-    def result(self, tolerance: float) -> BudgetResult:
-        assert self.best is not None
-        (lam, utility, disparity), weights, history = self.best
-        self.scorer.load_state_dict(weights)
-        converged = self.close_enough(tolerance)
-        if converged:
-            message = "lambda is 0: the budget does not bind" if lam == 0.0 else "converged"
-        elif disparity <= self.delta:
-            message = "within budget, but not close to it; allow more rounds, or more tolerance"
-        else:
-            largest = max(lam for lam, *_ in self.rounds)
-            message = (
-                f"infeasible here: the least disparity found is {disparity:.3g} "
-                f"(lambda up to {largest:g}), above delta = {self.delta:g}"
-            )
-        trained = disparity
-        if self.valid is not None:
-            trained = objective_on(self.scorer, self.dataset, self.config)[1]
-            message += self._carried_over(trained, disparity)
-        return BudgetResult(
-            self.delta, lam, utility, disparity, converged, message, self.rounds, history, trained
+def _message(result: BudgetResult) -> str:
+    delta, trained, disparity = result.delta, result.train_disparity, result.disparity
+    if result.converged:
+        text = "converged" if result.lam else "lambda is 0: the budget does not bind"
+    elif disparity <= delta:
+        text = "within budget, but not close to it; allow more rounds, or more tolerance"
+    else:
+        largest = max(lam for lam, *_ in result.rounds)
+        text = (
+            f"infeasible here: the least disparity found is {disparity:.3g} "
+            f"(lambda up to {largest:g}), above delta = {delta:g}"
         )
-
-    def _carried_over(self, trained: float, disparity: float) -> str:
-        """What to say where training and validation queries are on two sides of the budget."""
-        if (trained <= self.delta) == (disparity <= self.delta):
-            return ""
-        return (
+    if (trained <= delta) != (disparity <= delta):
+        text += (
             f"; the budget does not carry over: disparity {trained:.3g} on the training queries, "
             f"{disparity:.3g} on the validation queries"
         )
+    return text

@@ -20,9 +20,8 @@ from torch import Tensor, nn
 from fairpg_lite._files import write_whole
 from fairpg_lite._version import __version__
 from fairpg_lite.config import TrainConfig
-from fairpg_lite.data import RankingDataset
-from fairpg_lite.history import History
-from fairpg_lite.preparation import NORMALIZATIONS, Preparation
+from fairpg_lite.history import History, refusing
+from fairpg_lite.preparation import Preparation
 from fairpg_lite.scorers import LinearScorer, MLPScorer
 
 FORMAT, VERSION = "fairpg_lite.model", 2
@@ -102,7 +101,7 @@ def save_model(
       (linear): Linear(in_features=5, out_features=1, bias=False)
     )
     """
-    folder = Path(directory)
+    file = Path(directory) / META
     kind, sizes = _describe(scorer)
     prepare = prepare or Preparation(int(sizes["n_features"]))
     if prepare.n_scored != sizes["n_features"]:
@@ -110,13 +109,10 @@ def save_model(
             f"save_model: the scorer takes {sizes['n_features']} features, the preparation "
             f"gives {prepare.n_scored}."
         )
-    if (folder / META).exists():
-        if _header(folder) is None:
-            raise ValueError(f"save_model: {folder / META} is not ours; choose another directory.")
-        if not overwrite:
-            raise FileExistsError(
-                f"save_model: {folder} holds a model; overwrite=True replaces it."
-            )
+    if file.exists() and _header(file) is None:
+        raise ValueError(f"save_model: {file} is not ours; choose another directory.")
+    if file.exists() and not overwrite:
+        raise FileExistsError(f"save_model: {directory} holds a model; overwrite=True replaces it.")
     tensors = {f"scorer.{name}": value for name, value in scorer.state_dict().items()}
     tensors |= {f"prepare.{name}": value for name, value in prepare.arrays().items()}
     weights = {name: _plain(name, value) for name, value in tensors.items()}
@@ -134,7 +130,68 @@ def save_model(
         "sha256": _digest(weights),
         "weights": weights,
     }
-    write_whole(folder / META, json.dumps(meta, indent=1, ensure_ascii=False) + "\n")
+    write_whole(file, json.dumps(meta, indent=1, ensure_ascii=False) + "\n")
+
+
+def load_model(directory: str | Path) -> SavedModel:
+    """Read what `save_model` wrote; refuses what is foreign, damaged or of another version.
+
+    Chapter 10.
+    """
+    folder = Path(directory)
+    if not folder.is_dir():
+        why = "is a file; name the directory that holds model.json" if folder.exists() else "absent"
+        raise FileNotFoundError(f"load_model: {folder}: {why}.")
+    meta = _header(folder / META)
+    if meta is None:
+        raise ValueError(
+            f"load_model: {folder} holds no model of fairpg_lite (no model.json that names "
+            f"{FORMAT!r} as its format, and a version)."
+        )
+    if meta["version"] != VERSION:
+        remedy = "Install a newer" if meta["version"] > VERSION else "Train anew, or use that"
+        raise ValueError(
+            f"load_model: {folder} has format version {meta['version']}, written by fairpg_lite "
+            f"{meta.get('fairpg_lite')}; this is {__version__} and reads version {VERSION}. "
+            f"{remedy} fairpg_lite."
+        )
+    if meta.get("kind") not in _KINDS:
+        raise ValueError(
+            f"load_model: {folder} holds a scorer of kind {meta.get('kind')!r}, known are "
+            f"{', '.join(map(repr, _KINDS))}; call register_scorer before loading."
+        )
+    with refusing(f"load_model: the model in {folder}", "train or copy it anew"):
+        weights, sizes, cls = meta.pop("weights"), meta["sizes"], _KINDS[meta["kind"]][0]
+        if _digest(weights) != meta["sha256"]:
+            raise ValueError(f"the SHA-256 of its weights is not {meta['sha256']}")
+        parts: dict[str, dict[str, Tensor]] = {"scorer": {}, "prepare": {}}
+        for name, stored in weights.items():
+            part, _, own = name.partition(".")
+            parts[part][own] = _tensor(name, stored)
+        with torch.device("meta"):  # sizes without memory: they may be anything as yet
+            shapes = _shapes(cls(**sizes).to(_DTYPES[meta["dtype"]]).state_dict())
+        if shapes != _shapes(parts["scorer"]):
+            raise ValueError(f"weights of {_shapes(parts['scorer'])} do not fit sizes {sizes}")
+        groups = tuple(meta["prepare"]["group_values"])
+        prepare = Preparation(**{**meta["prepare"], "group_values": groups}, **parts["prepare"])
+        if len(parts["prepare"]) != (2 if prepare.normalize == "standard" else 0):
+            raise ValueError("the preparation lacks its scale")
+        if prepare.n_scored != sizes["n_features"]:
+            raise ValueError("the preparation gives another number of features than are scored")
+        scorer = cls(**sizes).to(_DTYPES[meta["dtype"]])
+        scorer.load_state_dict(parts["scorer"])
+    return SavedModel(scorer.eval(), prepare, meta)
+
+
+def _header(file: Path) -> dict[str, Any] | None:
+    """model.json if it is one of ours, of whatever version."""
+    try:
+        meta = json.loads(file.read_text("utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return None
+    ours = isinstance(meta, dict) and meta.get("format") == FORMAT
+    version = meta.get("version") if ours else None
+    return meta if type(version) is int and version > 0 else None
 
 
 def _describe(scorer: nn.Module) -> tuple[str, Sizes]:
@@ -160,126 +217,19 @@ def _plain(name: str, value: Tensor) -> dict[str, Any]:
     return {"dtype": dtype, "shape": list(value.shape), "values": numbers}
 
 
+def _tensor(name: str, stored: Any) -> Tensor:
+    """The tensor that `_plain` wrote; finite also in its own number format."""
+    dtype = _DTYPES[stored["dtype"]]
+    numbers = map(float if dtype.is_floating_point else int, stored["values"].split())
+    value = torch.tensor(list(numbers), dtype=dtype).reshape(stored["shape"])
+    if not torch.isfinite(value).all():
+        raise ValueError(f"{name} holds values that are not finite {stored['dtype']} numbers")
+    return value
+
+
 def _digest(weights: Any) -> str:
     return hashlib.sha256(json.dumps(weights, sort_keys=True).encode()).hexdigest()
 
 
-def load_model(directory: str | Path) -> SavedModel:
-    """Read what `save_model` wrote; refuses what is foreign, damaged or of another version.
-
-    Chapter 10.
-    """
-    folder = Path(directory)
-    meta = _read_meta(folder)
-    weights, kind, sizes = meta.pop("weights"), meta["kind"], meta["sizes"]
-    if kind not in _KINDS:
-        raise ValueError(
-            f"load_model: {folder} holds a scorer of kind {kind!r}, known are "
-            f"{', '.join(map(repr, _KINDS))}; call register_scorer before loading."
-        )
-    if _digest(weights) != meta.get("sha256"):
-        raise _damaged(folder, f"the SHA-256 of its weights is not {meta.get('sha256')!r}")
-    tensors = {name: _tensor(folder, name, stored) for name, stored in weights.items()}
-    states = {name[7:]: value for name, value in tensors.items() if name.startswith("scorer.")}
-    try:
-        with torch.device("meta"):  # sizes without memory: they may be anything as yet
-            shapes = _shapes(_KINDS[kind][0](**sizes).to(_DTYPES[meta["dtype"]]).state_dict())
-        prepare = _preparation(meta["prepare"], tensors)
-        fits = shapes == _shapes(states)
-        if fits:
-            scorer = _KINDS[kind][0](**sizes).to(_DTYPES[meta["dtype"]])
-            scorer.load_state_dict(states)
-    except (TypeError, ValueError, KeyError, RuntimeError, OverflowError) as error:
-        why = "weights, sizes and preparation do not fit each other"
-        raise _damaged(folder, why) from error
-    if not fits:
-        raise _damaged(folder, f"weights of {_shapes(states)} do not fit sizes {sizes}")
-    if prepare.n_scored != sizes["n_features"]:
-        raise _damaged(folder, "the preparation gives another number of features than are scored")
-    return SavedModel(scorer.eval(), prepare, meta)
-
-
 def _shapes(state: Mapping[str, Tensor]) -> dict[str, tuple[tuple[int, ...], str]]:
     return {name: (tuple(value.shape), str(value.dtype)) for name, value in state.items()}
-
-
-def _damaged(folder: Path, why: str) -> ValueError:
-    return ValueError(
-        f"load_model: the model in {folder} is damaged: {why}. Train or copy it anew."
-    )
-
-
-def _header(folder: Path) -> dict[str, Any] | None:
-    """model.json if it is one of ours, of whatever version."""
-    try:
-        meta = json.loads((folder / META).read_text("utf-8"))
-    except (OSError, ValueError, RecursionError):
-        return None
-    ours = isinstance(meta, dict) and meta.get("format") == FORMAT
-    version = meta.get("version") if ours else None
-    return meta if type(version) is int and version > 0 else None
-
-
-def _read_meta(folder: Path) -> dict[str, Any]:
-    if not folder.is_dir():
-        why = "is a file; name the directory that holds model.json" if folder.exists() else "absent"
-        raise FileNotFoundError(f"load_model: {folder}: {why}.")
-    meta = _header(folder)
-    if meta is None:
-        raise ValueError(
-            f"load_model: {folder} holds no model of fairpg_lite (no model.json that names "
-            f"{FORMAT!r} as its format, and a version)."
-        )
-    if meta["version"] != VERSION:
-        remedy = "Install a newer" if meta["version"] > VERSION else "Train anew, or use that"
-        raise ValueError(
-            f"load_model: {folder} has format version {meta['version']}, written by fairpg_lite "
-            f"{meta.get('fairpg_lite')}; this is {__version__} and reads version {VERSION}. "
-            f"{remedy} fairpg_lite."
-        )
-    types = {"kind": str, "sizes": dict, "dtype": str, "weights": dict, "prepare": dict}
-    for name, kind in types.items():
-        if not isinstance(meta.get(name), kind):
-            raise _damaged(folder, f"model.json lacks {name!r}")
-    if meta["dtype"] not in ("float32", "float64"):
-        raise _damaged(folder, f"its dtype is {meta['dtype']!r}")
-    return meta
-
-
-def _tensor(folder: Path, name: str, stored: Any) -> Tensor:
-    """The tensor that `_plain` wrote; finite also in its own number format."""
-    try:
-        dtype = _DTYPES[stored["dtype"]]
-        numbers = map(float if dtype.is_floating_point else int, stored["values"].split())
-        value = torch.tensor(list(numbers), dtype=dtype).reshape(stored["shape"])
-    except (TypeError, ValueError, KeyError, AttributeError, RuntimeError, OverflowError) as error:
-        raise _damaged(folder, f"{name} cannot be read ({error})") from error
-    if not torch.isfinite(value).all():
-        raise _damaged(folder, f"{name} holds values that are not finite {stored['dtype']} numbers")
-    return value
-
-
-def _preparation(stored: dict[str, Any], arrays: Mapping[str, Tensor]) -> Preparation:
-    prepare = Preparation(
-        **{**stored, "group_values": tuple(stored["group_values"])},
-        mean=arrays.get("prepare.mean"),
-        divisor=arrays.get("prepare.divisor"),
-    )
-    scaled = prepare.mean is not None and prepare.divisor is not None
-    if prepare.normalize not in NORMALIZATIONS or scaled != (prepare.normalize == "standard"):
-        raise ValueError("the scale is missing")
-    if any(value.shape != (prepare.n_scored,) for value in prepare.arrays().values()):
-        raise ValueError("the scale has another length")
-    return prepare
-
-
-def data_notes(dataset: RankingDataset) -> dict[str, Any]:
-    """A dataset in few words, for a model's notes: its name, not its place on a disk."""
-    groups = None if dataset.groups is None else dataset.groups.bincount().tolist()
-    return {
-        "name": dataset.info.get("name"),
-        "queries": len(dataset),
-        "documents": dataset.n_documents,
-        "features": dataset.n_features,
-        "documents_per_group": groups,
-    }

@@ -3,7 +3,7 @@
 Learned once on the training set and kept with the model, so that a test file is treated alike.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import torch
@@ -21,9 +21,9 @@ MAX_GROUPS = 50
 class Preparation:
     """How to prepare a dataset for a scorer; `learn` makes one, calling it applies it.
 
-    Chapter 10.
-
     Groups come first, from the raw features; then a column may be dropped; then the rest is scaled.
+
+    Chapter 10.
 
     >>> raw = RankingDataset(torch.tensor([[0.0, 3.0], [1.0, 5.0]]), torch.ones(2), [0, 2])
     >>> prepare = Preparation.learn(raw, group_feature=1, drop_group_feature=True)
@@ -53,40 +53,49 @@ class Preparation:
     divisor: Tensor | None = None
     """For "standard": what it is divided by; 1 for a constant column."""
 
-    @classmethod
-    def learn(
-        cls,
-        train: RankingDataset,
-        *,
-        normalize: str = "none",
-        zero_based: bool = False,
-        group_feature: int | None = None,
-        group_threshold: float | None = None,
-        drop_group_feature: bool = False,
-    ) -> Self:
-        """The preparation that `train` asks for; scales and group values come from it alone."""
-        if normalize not in NORMALIZATIONS:
+    def __post_init__(self) -> None:
+        if self.normalize not in NORMALIZATIONS:
+            known = ", ".join(map(repr, NORMALIZATIONS))
             raise ValueError(
-                f"Preparation.learn: normalize is {normalize!r}; "
-                f"choose one of {', '.join(map(repr, NORMALIZATIONS))}."
+                f"Preparation: normalize is {self.normalize!r}; choose one of {known}."
             )
-        if group_feature is None and (drop_group_feature or group_threshold is not None):
-            raise ValueError("Preparation.learn: a threshold or a drop needs group_feature.")
-        plan = cls(
-            train.n_features,
-            normalize=normalize,
-            zero_based=zero_based,
-            group_feature=group_feature,
-            group_threshold=group_threshold,
-            drop_group_feature=drop_group_feature,
-            groups_given=train.groups is not None,
-        )
-        changes: dict[str, Any] = {}
-        if group_feature is not None and group_threshold is None:
-            changes["group_values"] = plan._distinct(train)
-        if normalize == "standard":
-            changes["mean"], changes["divisor"] = scale_of(plan._kept(train.features))
-        return cls(**{**plan.__dict__, **changes})
+        first = int(not self.zero_based)
+        if self.group_feature is None:
+            if self.drop_group_feature or self.group_threshold is not None:
+                raise ValueError("Preparation: a threshold or a drop needs group_feature.")
+        elif not first <= self.group_feature < self.n_features + first:
+            raise ValueError(
+                f"Preparation: the group feature is {self.group_feature}, the features are "
+                f"{first} to {self.n_features - 1 + first}."
+            )
+        for value in self.arrays().values():
+            if self.normalize != "standard" or value.shape != (self.n_scored,):
+                raise ValueError(
+                    f"Preparation: a scale of shape {tuple(value.shape)} does not fit."
+                )
+
+    @classmethod
+    def learn(cls, train: RankingDataset, **choices: Any) -> Self:
+        """The preparation that ``train`` asks for; scales and group values come from it alone.
+
+        ``choices`` are the fields ``normalize``, ``zero_based``, ``group_feature``,
+        ``group_threshold`` and ``drop_group_feature``.
+        """
+        plan = cls(train.n_features, **choices, groups_given=train.groups is not None)
+        column, features = plan._split(train.features)
+        if column is not None and plan.group_threshold is None:
+            values = column.unique().tolist()
+            if len(values) > MAX_GROUPS:
+                raise ValueError(
+                    f"Preparation.learn: feature {plan.group_feature} takes {len(values):,} "
+                    f"values, too many for groups (at most {MAX_GROUPS}); give a threshold "
+                    "(--group-threshold), or another feature."
+                )
+            plan = replace(plan, group_values=tuple(values))
+        if plan.normalize == "standard":
+            mean, divisor = scale_of(features)
+            plan = replace(plan, mean=mean, divisor=divisor)
+        return plan
 
     @property
     def n_scored(self) -> int:
@@ -94,7 +103,7 @@ class Preparation:
         return self.n_features - self.drop_group_feature
 
     def __call__(self, dataset: RankingDataset) -> RankingDataset:
-        """`dataset` as the scorer is to see it; groups it already has are kept."""
+        """``dataset`` as the scorer is to see it; groups it already has are kept."""
         name = dataset.info.get("name", "the dataset")
         if dataset.n_features != self.n_features:
             raise ValueError(
@@ -102,50 +111,29 @@ class Preparation:
                 f"{self.n_features}; if {name} is sparse and its last features are all zero, read "
                 f"it with n_features={self.n_features} (--n-features {self.n_features})."
             )
-        groups = dataset.groups
-        if groups is None and self.group_feature is not None:
-            groups = self._groups(dataset, name)
-        prepared = dataset.replace(groups=groups, features=self._kept(dataset.features))
-        if self.normalize == "minmax":
-            return prepared.normalize("minmax")
+        groups, (column, features) = dataset.groups, self._split(dataset.features)
+        if groups is None and column is not None:
+            groups = self._groups(column, name)
         if self.mean is not None and self.divisor is not None:
-            return prepared.replace(features=rescale(prepared.features, self.mean, self.divisor))
-        return prepared
+            features = rescale(features, self.mean, self.divisor)
+        prepared = dataset.replace(groups=groups, features=features)
+        return prepared.normalize("minmax") if self.normalize == "minmax" else prepared
 
-    def _column(self) -> int:
-        assert self.group_feature is not None
+    def _split(self, features: Tensor) -> tuple[Tensor | None, Tensor]:
+        """The column of the groups, if there is one, and what the scorer sees before scaling."""
+        if self.group_feature is None:
+            return None, features
         column = self.group_feature - (not self.zero_based)
-        if not 0 <= column < self.n_features:
-            first = int(not self.zero_based)
-            raise ValueError(
-                f"Preparation: the group feature is {self.group_feature}, the features are "
-                f"{first} to {self.n_features - 1 + first}."
-            )
-        return column
+        others = torch.arange(self.n_features) != column
+        kept = features[:, others] if self.drop_group_feature else features
+        return features[:, column].contiguous(), kept
 
-    def _kept(self, features: Tensor) -> Tensor:
-        if not self.drop_group_feature:
-            return features
-        column = self._column()
-        return torch.cat([features[:, :column], features[:, column + 1 :]], dim=1)
-
-    def _distinct(self, train: RankingDataset) -> tuple[float, ...]:
-        values = train.features[:, self._column()].unique().tolist()
-        if len(values) > MAX_GROUPS:
-            raise ValueError(
-                f"Preparation.learn: feature {self.group_feature} takes {len(values):,} values, "
-                f"too many for groups (at most {MAX_GROUPS}); give a threshold "
-                "(--group-threshold), or another feature."
-            )
-        return tuple(values)
-
-    def _groups(self, dataset: RankingDataset, name: str) -> Tensor:
-        values = dataset.features[:, self._column()]
+    def _groups(self, values: Tensor, name: str) -> Tensor:
         if self.group_threshold is not None:
             # In the features' own type: float32's 0.1 is a little above float64's.
             return (values > torch.tensor(self.group_threshold, dtype=values.dtype)).long()
         known = torch.tensor(self.group_values, dtype=values.dtype)
-        labels = torch.searchsorted(known, values.contiguous()).clamp(max=len(known) - 1)
+        labels = torch.searchsorted(known, values).clamp(max=len(known) - 1)
         strange = (known[labels] != values).nonzero().flatten()
         if len(strange):
             row = int(strange[0])
@@ -158,11 +146,9 @@ class Preparation:
 
     def to_dict(self) -> dict[str, Any]:
         """Everything but the arrays, ready for JSON."""
-        arrays = ("mean", "divisor")
-        plain = {name: value for name, value in self.__dict__.items() if name not in arrays}
-        return {**plain, "group_values": list(self.group_values)}
+        plain = {**vars(self), "group_values": list(self.group_values)}
+        return {name: value for name, value in plain.items() if name not in ("mean", "divisor")}
 
     def arrays(self) -> dict[str, Tensor]:
-        """The arrays: `mean` and `divisor` for "standard", otherwise none."""
-        found = {"mean": self.mean, "divisor": self.divisor}
-        return {name: value for name, value in found.items() if value is not None}
+        """``mean`` and ``divisor`` for "standard", otherwise none."""
+        return {n: v for n, v in vars(self).items() if n in ("mean", "divisor") and v is not None}

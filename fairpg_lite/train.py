@@ -12,10 +12,9 @@ from torch import Tensor, nn
 from fairpg_lite import _check, _processes, compiled
 from fairpg_lite._progress import progress_bar
 from fairpg_lite.batch import Batch
-from fairpg_lite.checkpoint import belongs_to, load_checkpoint, save_checkpoint
 from fairpg_lite.config import TrainConfig
 from fairpg_lite.data import RankingDataset
-from fairpg_lite.history import History
+from fairpg_lite.history import History, belongs_to, load_checkpoint, refusing, save_checkpoint
 from fairpg_lite.objective import NdcgWeights, batch_disparity, batch_terms, batch_utility
 from fairpg_lite.policy import PlackettLuce
 from fairpg_lite.scorers import eval_mode, score
@@ -29,7 +28,6 @@ def fit(
     *,
     progress: bool = True,
     checkpoint: str | Path | None = None,
-    checkpoint_every: int = 1,
 ) -> History:
     """Train ``scorer`` in place to maximise mean U - lam * D over the queries of ``dataset``.
 
@@ -46,10 +44,9 @@ def fit(
         valid: Queries on which the objective is evaluated after each epoch. The weights of the best
             epoch are kept (``history.kept``), and ``config.patience`` may end the training.
         progress: Whether to show a bar on stderr.
-        checkpoint: A file that keeps the state; one that is there is continued, to the same result
-            bit by bit. It belongs to its data, settings and scorer, of which only ``config.epochs``
-            may grow.
-        checkpoint_every: Epochs between two writings of it.
+        checkpoint: A file that keeps the state after each epoch; one that is there is continued, to
+            the same result bit by bit. It belongs to its data, settings and scorer, of which only
+            ``config.epochs`` may grow.
 
     Returns:
         What happened, epoch by epoch. Ctrl-C ends the training with what it has, and
@@ -58,21 +55,27 @@ def fit(
     run = _Run(scorer, dataset, config or TrainConfig(), valid)
     if checkpoint is not None:
         run.keep_at(Path(checkpoint))
+    history, work = run.history, run.config.batch_size * dataset.features.numel() / len(dataset)
     with (
-        _processes.threads_for(run.config.batch_size * dataset.features.numel() / len(dataset)),
+        _processes.threads_for(work),
         progress_bar("training", run.config.epochs, "epoch", progress) as bar,
     ):
-        bar.update(len(run.history))
+        bar.update(len(history))
         try:
             while not run.finished():
                 run.epoch()
-                _show(bar, run.history)
-                if run.finished() or len(run.history) % checkpoint_every == 0:
-                    run.save()
+                if hasattr(bar, "set_postfix"):
+                    shown = {"U": history.utility[-1], "D": history.disparity[-1]}
+                    bar.set_postfix({k: f"{v:.4f}" for k, v in shown.items()}, refresh=False)
+                bar.update(1)
+                run.save()
         except KeyboardInterrupt:
-            run.history.stopped = "interrupted"
-    run.keep_best()
-    return run.history
+            history.stopped = "interrupted"
+    history.kept = len(history)
+    if run.best is not None:
+        _, history.kept, weights = run.best
+        scorer.load_state_dict(weights)
+    return history
 
 
 def objective_on(
@@ -150,6 +153,28 @@ class _Run:
                 "other processes after others; delete them to start afresh."
             )
 
+    def save(self) -> None:
+        if self.path is not None:
+            state = {
+                "history": self.history.to_dict(),
+                "scorer": self.scorer.state_dict(),
+                "optimizer": self.optimizer.state_dict(),
+                "order": self.order.get_state(),
+                "draws": self.draws.get_state(),
+                "best": self.best,
+            }
+            save_checkpoint(self.path, self.run_of, state)
+
+    def restore(self, state: dict[str, Any]) -> None:
+        with refusing(f"fit: checkpoint {self.path}", "delete it to start afresh"):
+            own = {"config": self.history.config, "compiled": self.history.compiled}
+            self.history = History(**{**state["history"], **own, "stopped": ""})
+            self.best = state["best"]
+            self.optimizer.load_state_dict(state["optimizer"])
+            self.order.set_state(state["order"])
+            self.draws.set_state(state["draws"])
+            self.scorer.load_state_dict(state["scorer"])
+
     def finished(self) -> bool:
         if len(self.history) >= self.config.epochs:
             self.history.stopped = "epochs"
@@ -159,38 +184,42 @@ class _Run:
         return bool(self.history.stopped)
 
     def epoch(self) -> None:
-        start = time.perf_counter()
+        start, done, config = time.perf_counter(), len(self.history), self.config
         try:
-            lr = self.config.lr * self.config.lr_decay ** len(self.history)
-            gamma = self.config.entropy * self.config.entropy_decay ** len(self.history)
+            lr, gamma = (
+                config.lr * config.lr_decay**done,
+                config.entropy * config.entropy_decay**done,
+            )
         except OverflowError:
             lr = math.inf
         if not lr <= torch.finfo(self.dtype).max:
             raise FloatingPointError(
-                f"fit: in epoch {len(self.history) + 1} the learning rate or the weight of the "
-                f"entropy is more than {self.dtype} can hold; choose less of it, or of its decay."
+                f"fit: in epoch {done + 1} the learning rate or the weight of the entropy is more "
+                f"than {self.dtype} can hold; choose less of it, or of its decay."
             )
         for group in self.optimizer.param_groups:
             group["lr"] = lr
-        means = self.updates(gamma)
+        utility, disparity, entropy, norm = self.updates(gamma, lr)
         if not all(bool(torch.isfinite(p).all()) for p in self.parameters):
             raise FloatingPointError(
-                f"fit: a weight is no longer finite after epoch {len(self.history) + 1}; "
+                f"fit: a weight is no longer finite after epoch {done + 1}; "
                 "try a smaller learning rate."
             )
-        names = ("utility", "disparity", "entropy", "gradient_norm")
-        row = dict(zip(names, means, strict=True))
-        self.history.append({**row, "seconds": time.perf_counter() - start})
+        self.history.append(utility=utility, disparity=disparity, entropy=entropy)
+        self.history.append(gradient_norm=norm, seconds=time.perf_counter() - start)
         if self.valid is not None:
-            self.validate(self.valid)
+            utility, disparity = objective_on(self.scorer, self.valid, config)
+            self.history.append(valid_utility=utility, valid_disparity=disparity)
+            value = utility - config.lam * disparity
+            if self.best is None or value > self.best[0]:
+                self.best = (value, done + 1, copy.deepcopy(self.scorer.state_dict()))
 
-    def updates(self, gamma: float) -> list[float]:
+    def updates(self, gamma: float, lr: float) -> list[float]:
         """An epoch of updates; returns means of utility, disparity, entropy, gradient norm."""
         batches = self.dataset.batches(
             self.config.batch_size, True, self.order, dtype=self.dtype, reuse=True
         )
         if self.compiled is not None:
-            lr = self.optimizer.param_groups[0]["lr"]
             seen = self.compiled.run(batches._order(), self.draws, gamma, lr)
             if seen.bad:
                 raise FloatingPointError(self.blame(seen.bad))
@@ -215,7 +244,8 @@ class _Run:
         objective = terms.total(self.config.lam, gamma)
         # The gradient of minus the mean over the batch.
         objective.backward(torch.full_like(objective, -share))
-        norm = _gradient_norm(self.parameters)
+        norms = [p.grad.norm() for p in self.parameters if p.grad is not None]
+        norm = norms[0] if len(norms) == 1 else torch.stack(norms).norm()
         if not math.isfinite(float(norm + objective.detach().sum())):
             bad = ~torch.isfinite(objective) | ~torch.isfinite(scores).all(-1)
             rows = batch.queries[bad] if bool(bad.any()) else batch.queries
@@ -231,55 +261,6 @@ class _Run:
             "features."
         )
 
-    def validate(self, valid: RankingDataset) -> None:
-        utility, disparity = objective_on(self.scorer, valid, self.config)
-        self.history.append({"valid_utility": utility, "valid_disparity": disparity})
-        value = utility - self.config.lam * disparity
-        if self.best is None or value > self.best[0]:
-            weights = copy.deepcopy(self.scorer.state_dict())
-            self.best = (value, len(self.history), weights)
-
-    def keep_best(self) -> None:
-        self.history.kept = len(self.history)
-        if self.best is not None:
-            self.history.kept = self.best[1]
-            self.scorer.load_state_dict(self.best[2])
-
-    def save(self) -> None:
-        if self.path is not None:
-            state = {
-                "history": self.history.to_dict(),
-                "scorer": self.scorer.state_dict(),
-                "optimizer": self.optimizer.state_dict(),
-                "order": self.order.get_state(),
-                "draws": self.draws.get_state(),
-                "best": self.best,
-            }
-            save_checkpoint(self.path, self.run_of, state)
-
-    def restore(self, state: dict[str, Any]) -> None:
-        try:
-            self.scorer.load_state_dict(state["scorer"])
-            self.optimizer.load_state_dict(state["optimizer"])
-            self.order.set_state(state["order"])
-            self.draws.set_state(state["draws"])
-            self.best = state["best"]
-            kept = {"config": self.history.config, "compiled": self.history.compiled}
-            self.history = History(**{**state["history"], **kept})
-        except (KeyError, TypeError, ValueError, AttributeError, RuntimeError) as error:
-            raise ValueError(
-                f"fit: {self.path} is a damaged checkpoint ({type(error).__name__}: {error}); "
-                "delete it to start afresh."
-            ) from error
-        self.history.stopped = ""
-
-
-def _show(bar: Any, history: History) -> None:
-    if hasattr(bar, "set_postfix"):
-        shown = {"U": history.utility[-1], "D": history.disparity[-1]}
-        bar.set_postfix({name: f"{value:.4f}" for name, value in shown.items()}, refresh=False)
-    bar.update(1)
-
 
 def _place(scorer: nn.Module) -> tuple[torch.device, torch.dtype]:
     parameter = next(scorer.parameters())
@@ -293,8 +274,3 @@ def _optimizer(parameters: list[nn.Parameter], config: TrainConfig) -> torch.opt
         return torch.optim.Adam(parameters, config.lr, weight_decay=config.weight_decay, fused=True)
     except RuntimeError:  # an older PyTorch, or a device without the one-kernel Adam
         return torch.optim.Adam(parameters, config.lr, weight_decay=config.weight_decay)
-
-
-def _gradient_norm(parameters: list[nn.Parameter]) -> Tensor:
-    norms = [p.grad.norm() for p in parameters if p.grad is not None]
-    return norms[0] if len(norms) == 1 else torch.stack(norms).norm()

@@ -14,7 +14,8 @@ from fairpg_lite.budget import fit_to_budget
 from fairpg_lite.cli import _common as cli
 from fairpg_lite.cli._data import FORMAT, training_config, training_data
 from fairpg_lite.cli._options import TRAINING, add, add_verbosity, path
-from fairpg_lite.models import data_notes, load_model, save_model
+from fairpg_lite.data import RankingDataset
+from fairpg_lite.models import load_model, save_model
 from fairpg_lite.scorers import LinearScorer, MLPScorer
 from fairpg_lite.train import fit, objective_on
 
@@ -69,7 +70,7 @@ def run(args: argparse.Namespace) -> int:
         if args.model == "linear"
         else MLPScorer(prepare.n_scored, args.hidden or 32, **how)
     )
-    notes: dict[str, Any] = {part: data_notes(dataset) for part, dataset in data.items()}
+    notes: dict[str, Any] = {part: _about(dataset) for part, dataset in data.items()}
     settings = [config.to_dict(), prepare.to_dict(), str(scorer), args.budget]
     asked = [*settings, *(dataset.fingerprint() for dataset in data.values())]
     notes["run"] = hashlib.sha256(json.dumps(asked).encode()).hexdigest()[:16]
@@ -108,6 +109,18 @@ def run(args: argparse.Namespace) -> int:
             text += "; it does not carry over to test"
         cli.say(args, f"{text}; {result.message}")
     return cli.DONE
+
+
+def _about(dataset: RankingDataset) -> dict[str, Any]:
+    """A dataset in few words: its name, not its place on a disk."""
+    groups = None if dataset.groups is None else dataset.groups.bincount().tolist()
+    return {
+        "name": dataset.info.get("name"),
+        "queries": len(dataset),
+        "documents": dataset.n_documents,
+        "features": dataset.n_features,
+        "documents_per_group": groups,
+    }
 
 
 def _finished(out: Path, run: str) -> bool:
