@@ -1,34 +1,24 @@
-"""A progress bar: tqdm's where tqdm is installed, one line on stderr where it is not."""
+"""A progress bar on stderr: tqdm's where tqdm is installed, one line of our own where it is not."""
 
 import sys
 import time
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
-
-class Bar(Protocol):
-    """What a progress bar must do: count up, and close as a context manager."""
-
-    def update(self, n: int = 1) -> Any: ...
-
-    def __enter__(self) -> Any: ...
-
-    def __exit__(self, *exc: Any) -> Any: ...
+Bar = Any  # anything with update(n), as a context manager
 
 
 class _Line:
-    """Rewrites one line on stderr, at most ten times a second; shows nothing of no units."""
+    """Rewrites one line on stderr, at most ten times a second; of no unit, nothing at all."""
 
-    def __init__(self, description: str, total: int, unit: str):
-        self.description, self.total, self.unit = description, total, unit
-        self.done, self.last = 0, 0.0
+    def __init__(self, text: str, total: int, unit: str):
+        self.text, self.total, self.unit, self.done, self.last = text, total, unit, 0, 0.0
 
     def update(self, n: int = 1, end: str = "") -> None:
         self.done += n
         if self.unit and (end or time.monotonic() - self.last > 0.1):
-            self.last = time.monotonic()
-            share = 100.0 * self.done / self.total if self.total else 100.0
-            text = f"\r{self.description}: {share:3.0f} % of {self.total:,} {self.unit}"
-            print(text, end=end, file=sys.stderr, flush=True)
+            self.last, share = time.monotonic(), self.done / max(self.total, 1)
+            line = f"\r{self.text}: {share:4.0%} of {self.total:,} {self.unit}"
+            print(line, end=end, file=sys.stderr, flush=True)
 
     def __enter__(self) -> Self:
         return self
@@ -38,11 +28,7 @@ class _Line:
 
 
 def progress_bar(description: str, total: int, unit: str = "it", enabled: bool = True) -> Bar:
-    """A progress bar over `total` units; nothing at all is shown when `enabled` is False.
-
-    >>> with progress_bar("reading", total=2, enabled=False) as bar:
-    ...     bar.update(2)
-    """
+    """A progress bar over ``total`` units; nothing at all is shown when ``enabled`` is False."""
     if not enabled:
         return _Line(description, total, unit="")
     try:

@@ -6,13 +6,13 @@ is one query. ``TrainConfig(compiled=...)`` is the only way in.
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.nn.utils import vector_to_parameters
+from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
 from fairpg_lite import exposure, metrics
 from fairpg_lite.config import TrainConfig
@@ -27,33 +27,33 @@ WORTHWHILE = 20_000
 _BASELINES = {None: 0, "mean": 1, "loo": 2}
 _DISPARITIES = {None: 0, "individual": 1, "group": 2, "gap": 3}
 _FORMATS = (torch.float32, torch.float64)
-# Random numbers drawn, and queries walked through, in one go: few calls, and Ctrl-C is heard.
+# Random numbers drawn, and queries walked through, at once.
 _DRAWS, _QUERIES = 400_000, 1000
 
 
 def why_not(scorer: nn.Module, dataset: RankingDataset, config: TrainConfig) -> str | None:
     """Why these settings need autograd, in the words of an error; None if they do not."""
-    plain = type(scorer) in (LinearScorer, MLPScorer) and all(
-        type(layer) is nn.Linear and not layer._forward_hooks and not layer._forward_pre_hooks
-        for layer in scorer.children()
-    )
-    if not plain or scorer._forward_hooks or scorer._forward_pre_hooks:
-        return f"{type(scorer).__name__} is neither a LinearScorer nor an MLPScorer as it comes"
     weights, features = list(scorer.parameters()), dataset.features
-    if not all(p.requires_grad for p in weights):
-        return "some of the scorer's parameters are frozen"
-    if (config.dtype or weights[0].dtype) not in _FORMATS:
-        return "the scorer is neither float32 nor float64"
-    if features.dtype not in _FORMATS or not features.is_contiguous():
-        return "the features are not one contiguous float32 or float64 array"
-    if config.utility not in ("ndcg", "dcg"):
-        return f"utility is {config.utility!r}"
-    if config.disparity not in _DISPARITIES:
-        return f"disparity is {config.disparity!r}"
-    if config.device != "cpu":
-        return f"device is {config.device!r}"
-    if torch.distributed.is_available() and torch.distributed.is_initialized():
-        return "several processes train together"
+    hooked = any(part._forward_hooks or part._forward_pre_hooks for part in scorer.modules())
+    known = type(scorer) in (LinearScorer, MLPScorer) and not hooked
+    plain = known and all(type(layer) is nn.Linear for layer in scorer.children())
+    name = type(scorer).__name__
+    together = torch.distributed.is_available() and torch.distributed.is_initialized()
+    right = features.dtype in _FORMATS and features.is_contiguous()
+    doubts = {
+        f"{name} is neither a LinearScorer nor an MLPScorer as it comes": not plain,
+        "some of the scorer's parameters are frozen": not all(p.requires_grad for p in weights),
+        "the scorer is neither float32 nor float64":
+            (config.dtype or weights[0].dtype) not in _FORMATS,
+        "the features are not one contiguous float32 or float64 array": not right,
+        f"utility is {config.utility!r}": config.utility not in ("ndcg", "dcg"),
+        f"disparity is {config.disparity!r}": config.disparity not in _DISPARITIES,
+        f"device is {config.device!r}": config.device != "cpu",
+        "several processes train together": together,
+    }  # fmt: skip
+    for reason, found in doubts.items():
+        if found:
+            return reason
     try:
         import fairpg_lite.compiled_epoch  # noqa: F401
     except ImportError as error:
@@ -74,6 +74,42 @@ def serves(scorer: nn.Module, dataset: RankingDataset, config: TrainConfig) -> b
             f"fit: compiled=True, but {reason}; choose compiled='auto' or False for autograd."
         )
     return bool(config.compiled)
+
+
+class Problem(NamedTuple):
+    """What is known of documents ``(N,)`` and queries ``(Q,)`` before training, and the objective.
+
+    Query q owns the rows ``offsets[q]:offsets[q + 1]``; its utility is constant + sum of weight
+    times exposure. Baselines and disparities have the numbers above; 0 samples: exact.
+    """
+
+    offsets: np.ndarray
+    weight: np.ndarray
+    constant: np.ndarray
+    merit: np.ndarray
+    groups: np.ndarray
+    n_groups: int
+    bias: np.ndarray
+    lam: float
+    samples: int
+    baseline: int
+    disparity: int
+    undefined: float
+
+
+class Times(NamedTuple):
+    """When to look at the race of n documents: from x = first in steps of ``step[n]``.
+
+    Nodes z and coefficients a stand at ``at[n]:at[n + 1]``; gaps are narrowed to ``widest[n]``.
+    """
+
+    z: np.ndarray
+    a: np.ndarray
+    at: np.ndarray
+    step: np.ndarray
+    widest: np.ndarray
+    first: float
+    log_reach: float
 
 
 class Seen(NamedTuple):
@@ -97,9 +133,10 @@ class Epoch:
         config: TrainConfig,
         optimizer: torch.optim.Optimizer,
     ):
-        from fairpg_lite import compiled_epoch, compiled_gradient
+        from fairpg_lite.compiled_epoch import epoch
 
-        self.optimizer, self._loops = optimizer, compiled_epoch
+        self.optimizer, self._epoch = optimizer, epoch
+        # A bias in the scores themselves is left alone: no policy notices it.
         if isinstance(scorer, MLPScorer):
             self.hidden = scorer.hidden.out_features
             self.parameters = [*scorer.hidden.parameters(), scorer.output.weight]
@@ -107,89 +144,83 @@ class Epoch:
             self.hidden, self.parameters = 0, [next(scorer.parameters())]
         self.features, self.lengths = dataset.features.numpy(), dataset.lengths.numpy()
         dtype = self.parameters[0].dtype
-        self.problem = compiled_gradient.Problem(*_problem(dataset, config, dtype))
-        self.times = compiled_gradient.Times(*_times(self.lengths, config, dtype))
+        self.problem = _problem(dataset, config, dtype)
+        self.times = _times(self.lengths, config, dtype)
+        draws = config.batch_size * self.problem.samples * int(self.lengths.max())
+        self.at_once = max(1, min(_DRAWS // max(draws, 1), _QUERIES // config.batch_size))
 
+    @torch.no_grad()
     def run(
-        self,
-        batches: Tensor | Sequence[Tensor],
-        generator: torch.Generator,
-        gamma: float,
-        lr: float,
+        self, batches: Sequence[Tensor], generator: torch.Generator, gamma: float, lr: float
     ) -> Seen:
-        """One epoch: an update for each of ``batches``, which name queries, or for each query.
+        """One epoch: an update for each of ``batches``, which name queries.
 
         Draws from ``generator`` what `PlackettLuce.sample` would draw for the padded batches.
         """
-        sizes = [1] * len(batches) if isinstance(batches, Tensor) else [len(b) for b in batches]
-        order = (batches if isinstance(batches, Tensor) else torch.cat(list(batches))).numpy()
-        ends = np.cumsum(sizes)
-        terms, norms = np.full((len(order), 3), np.nan), np.full(len(ends), np.nan)
         state, settings, step = self._state()
-        vectors = [_vector(tensors, self.parameters[0].dtype) for tensors in state]
+        vectors = [parameters_to_vector(tensors) for tensors in state]
         theta, *moments = (vector.numpy() for vector in vectors)
-        opt = self._loops.Optimizer(float(lr), *settings, *moments)
+        opt = (lr, *settings, *(moments or (theta[:0], theta[:0])))
+        seen = []
         try:
-            for some, queries, longest, room, noise in self._pieces(order, ends, generator):
-                failed = self._loops.epoch(
-                    self.features, self.problem, float(gamma), self.times, self.hidden, opt, theta,
-                    order[queries], ends[some] - queries.start, longest, room, noise, step,
-                    terms[queries], norms[some],
-                )  # fmt: skip
-                if failed >= 0:
-                    last = ends[some.start + failed]
-                    rows = slice(last - sizes[some.start + failed], last)
-                    bad = order[rows][~np.isfinite(terms[rows]).all(1)]
-                    return Seen(terms, norms, (bad if len(bad) else order[rows]).tolist())
-                step += some.stop - some.start
+            for start in range(0, len(batches), self.at_once):
+                some = batches[start : start + self.at_once]
+                seen.append(self._updates(some, generator, gamma, opt, theta, step))
+                if seen[-1].bad:
+                    break
+                step += len(some)
         finally:
             for tensors, vector in zip(state, vectors, strict=True):
                 vector_to_parameters(vector, tensors)
-            for p in self.parameters if state[1] else ():
+            for p in self.parameters if moments else ():
                 self.optimizer.state[p]["step"].fill_(step)
-        return Seen(terms, norms, [])
+        terms, norms, bad = zip(*seen, strict=True)
+        return Seen(np.concatenate(terms), np.concatenate(norms), bad[-1])
 
-    def _pieces(
-        self, order: np.ndarray, ends: np.ndarray, generator: torch.Generator
-    ) -> Iterator[tuple[slice, slice, np.ndarray, int, np.ndarray]]:
-        """By and by: batches, their queries, what the loops must know of them, and their noise."""
-        begins = np.concatenate([[0], ends[:-1]])
-        longest = np.maximum.reduceat(self.lengths[order], begins)
-        room = int(np.add.reduceat(self.lengths[order], begins).max())
-        draws = self.problem.samples * np.cumsum((ends - begins) * longest)
-        start = 0
-        while start < len(ends):
-            drawn = draws[start - 1] if start else 0
-            stop = np.searchsorted(draws, drawn + _DRAWS, "right")
-            stop = min(stop, np.searchsorted(ends, begins[start] + _QUERIES, "right"))
-            stop = max(int(stop), start + 1)
-            noise = torch.empty(int(draws[stop - 1] - drawn), dtype=torch.float64)
-            noise.uniform_(generator=generator).clamp_(min=1e-300).log_().neg_().log_()
-            queries = slice(int(begins[start]), int(ends[stop - 1]))
-            yield slice(start, stop), queries, longest[start:stop], room, noise.numpy()
-            start = stop
+    def _updates(
+        self,
+        batches: Sequence[Tensor],
+        generator: torch.Generator,
+        gamma: float,
+        opt: tuple[Any, ...],
+        theta: np.ndarray,
+        step: int,
+    ) -> Seen:
+        """A few updates at a time: few calls and little noise to keep, and Ctrl-C is heard."""
+        order, sizes = torch.cat(list(batches)).numpy(), np.array([len(b) for b in batches])
+        ends, lengths = np.cumsum(sizes), self.lengths[order]
+        longest = np.maximum.reduceat(lengths, ends - sizes)
+        room = int(np.add.reduceat(lengths, ends - sizes).max())
+        drawn = self.problem.samples * int((sizes * longest).sum())
+        noise = torch.empty(drawn, dtype=torch.float64).uniform_(generator=generator)
+        noise.clamp_(min=1e-300).log_().neg_().log_()
+        terms, norms = np.full((len(order), 3), np.nan), np.full(len(ends), np.nan)
+        failed = self._epoch(
+            self.features, self.problem, float(gamma), self.times, self.hidden, opt, theta,
+            order, ends, longest, room, noise.numpy(), step, terms, norms,
+        )  # fmt: skip
+        if failed < 0:
+            return Seen(terms, norms, [])
+        queries = slice(ends[failed] - sizes[failed], ends[failed])
+        bad = order[queries][~np.isfinite(terms[queries]).all(1)]
+        return Seen(terms, norms, (bad if len(bad) else order[queries]).tolist())
 
     def _state(self) -> tuple[list[list[Tensor]], tuple[float, ...], int]:
         """Parameters and moments; the optimiser's settings; and how many steps it has taken."""
         group, state = self.optimizer.param_groups[0], self.optimizer.state
         if not isinstance(self.optimizer, torch.optim.Adam):
-            return [self.parameters, [], []], (group["weight_decay"], 0.0, 0.0, 0.0), 0
+            return [self.parameters], (group["weight_decay"], 0.0, 0.0, 0.0), 0
+        names = ("exp_avg", "exp_avg_sq")
         for p in self.parameters:
             if not state[p]:
-                state[p] = {"step": torch.tensor(0.0)}
-                state[p] |= {name: torch.zeros_like(p) for name in ("exp_avg", "exp_avg_sq")}
-        moments = [[state[p][name] for p in self.parameters] for name in ("exp_avg", "exp_avg_sq")]
+                state[p] = {"step": torch.tensor(0.0)} | {n: torch.zeros_like(p) for n in names}
+        moments = [[state[p][name] for p in self.parameters] for name in names]
         settings = (group["weight_decay"], *group["betas"], group["eps"])
         return [self.parameters, *moments], settings, int(state[self.parameters[0]]["step"])
 
 
-def _vector(tensors: Sequence[Tensor], dtype: torch.dtype) -> Tensor:
-    """All in one, copied."""
-    return torch.cat([torch.empty(0, dtype=dtype), *(t.detach().flatten() for t in tensors)])
-
-
-def _problem(dataset: RankingDataset, config: TrainConfig, dtype: torch.dtype) -> tuple[Any, ...]:
-    """The fields of `Problem`, worked out by the definition's own functions."""
+def _problem(dataset: RankingDataset, config: TrainConfig, dtype: torch.dtype) -> Problem:
+    """Worked out by the definition's own functions."""
     # Query by query, as a function of one's own may look at the others of its query.
     relevance = dataset.relevance.to(dtype).split(dataset.lengths.tolist())
     merit = torch.cat([merit_of(grades, config.merit) for grades in relevance])
@@ -205,18 +236,18 @@ def _problem(dataset: RankingDataset, config: TrainConfig, dtype: torch.dtype) -
         groups = torch.unique(dataset.groups, return_inverse=True)[1]
     elif kind > 1:
         kind = 0  # as in `batch_disparity`
-    bias = exposure.position_bias(int(dataset.lengths.max()), dtype=torch.float64)
-    if config.position_bias is not None:
-        bias = config.position_bias.double()
+    bias = config.position_bias
+    if bias is None:
+        bias = exposure.position_bias(int(dataset.lengths.max()), dtype=torch.float64)
     by_document = (weight.double(), constant.double(), merit.double(), groups)
     arrays = [values.numpy() for values in (dataset.offsets, *by_document)]
     samples = config.samples if config.method == "sample" else 0
     rest = (float(config.lam), samples, _BASELINES[config.baseline], kind, float(config.undefined))
-    return *arrays, int(groups.max()) + 1, bias.numpy(), *rest
+    return Problem(*arrays, int(groups.max()) + 1, bias.double().numpy(), *rest)
 
 
-def _times(lengths: np.ndarray, config: TrainConfig, dtype: torch.dtype) -> tuple[Any, ...]:
-    """The fields of `Times` for all lengths that occur."""
+def _times(lengths: np.ndarray, config: TrainConfig, dtype: torch.dtype) -> Times:
+    """For all lengths that occur."""
     longest = int(lengths.max())
     tolerance = reachable(config.tolerance, dtype)
     step, widest = np.ones(longest + 1), np.ones(longest + 1)
@@ -234,4 +265,5 @@ def _times(lengths: np.ndarray, config: TrainConfig, dtype: torch.dtype) -> tupl
         z.append(nodes.numpy())
         a.append(coefficients.numpy())
     log_reach = math.log(-math.log(tolerance))
-    return np.concatenate(z), np.concatenate(a), np.cumsum(count), step, widest, first, log_reach
+    at = np.cumsum(count)
+    return Times(np.concatenate(z), np.concatenate(a), at, step, widest, first, log_reach)

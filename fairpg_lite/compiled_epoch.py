@@ -8,7 +8,7 @@ first layer of one. A bias in the scores themselves is left alone: no policy not
 import inspect
 import math
 import zlib
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -18,18 +18,6 @@ from fairpg_lite.compiled_gradient import compiled, entropy, exact, log_weights,
 # Moments below this are zero for any purpose; left alone they would become denormal numbers, which
 # take eighty times as long to compute with.
 _TINY = 1e-30
-
-
-class Optimizer(NamedTuple):
-    """Settings and moments of Adam; plain descent has betas of 0 and no moments."""
-
-    lr: float
-    weight_decay: float
-    beta1: float
-    beta2: float
-    epsilon: float
-    first: Any
-    second: Any
 
 
 @compiled
@@ -89,17 +77,17 @@ def backward(x, theta, hidden, layer, slope, grad):
 
 @compiled
 def update(theta, grad, opt, step):
-    """One step of `torch.optim.Adam` or `torch.optim.SGD` against ``grad``."""
+    """One step of `torch.optim.Adam`, or of plain descent if there are no moments."""
+    lr, weight_decay, beta1, beta2, epsilon, first, second = opt
     kind = theta.dtype.type
-    decay, epsilon, zero, tiny = kind(opt.weight_decay), kind(opt.epsilon), kind(0), kind(_TINY)
-    rate = kind(opt.lr / (1.0 - opt.beta1**step))
-    if len(opt.first) == 0:
+    decay, epsilon, zero, tiny = kind(weight_decay), kind(epsilon), kind(0), kind(_TINY)
+    rate = kind(lr / (1.0 - beta1**step))
+    if len(first) == 0:
         for k in range(len(theta)):
             theta[k] -= rate * (grad[k] + decay * theta[k])
         return
-    root = kind(1.0 / math.sqrt(1.0 - opt.beta2**step))
-    new1, new2 = kind(1.0 - opt.beta1), kind(1.0 - opt.beta2)
-    first, second = opt.first, opt.second
+    root = kind(1.0 / math.sqrt(1.0 - beta2**step))
+    new1, new2 = kind(1.0 - beta1), kind(1.0 - beta2)
     for k in range(len(theta)):
         g = grad[k] + decay * theta[k]
         m = first[k] + new1 * (g - first[k])

@@ -6,7 +6,6 @@ that follows from them are float64.
 """
 
 import math
-from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -19,42 +18,6 @@ _LATEST = -0.7 * math.log(np.finfo(np.float64).tiny)
 _WIDE = 500.0
 # Up to here it is quicker to count for each document those before it than to sort.
 _SHORT = 200
-
-
-class Problem(NamedTuple):
-    """What is known of documents ``(N,)`` and queries ``(Q,)`` before training, and the objective.
-
-    Query q owns the rows ``offsets[q]:offsets[q + 1]``; its utility is constant + sum of weight
-    times exposure. `fairpg_lite.compiled` numbers the baselines and disparities; 0 samples: exact.
-    """
-
-    offsets: Any
-    weight: Any
-    constant: Any
-    merit: Any
-    groups: Any
-    n_groups: int
-    bias: Any
-    lam: float
-    samples: int
-    baseline: int
-    disparity: int
-    undefined: float
-
-
-class Times(NamedTuple):
-    """When to look at the race of n documents: from x = first in steps of ``step[n]``.
-
-    Nodes z and coefficients a stand at ``at[n]:at[n + 1]``; gaps are narrowed to ``widest[n]``.
-    """
-
-    z: Any
-    a: Any
-    at: Any
-    step: Any
-    widest: Any
-    first: float
-    log_reach: float
 
 
 @compiled
@@ -118,19 +81,12 @@ def individual(exposure, merit, slope):
 def grouped(exposure, merit, groups, problem, slope):
     """D_group or the gap, in the same way."""
     n_groups, two_sided = problem.n_groups, problem.disparity == 3
-    total, size = np.zeros(n_groups), np.zeros(n_groups)
-    ratio, up = np.zeros(n_groups), np.zeros(n_groups)
-    for i in range(len(exposure)):
-        total[groups[i]] += merit[i]
-        size[groups[i]] += 1.0
-        ratio[groups[i]] += exposure[i]
-    present = 0
-    for g in range(n_groups):
-        if total[g] > 0:
-            present += 1
-            ratio[g] /= total[g]
+    total, ratio = np.bincount(groups, merit, n_groups), np.bincount(groups, exposure, n_groups)
+    size, up = np.bincount(groups, np.ones(len(groups)), n_groups), np.zeros(n_groups)
+    present = (total > 0).sum()
     if present < 2:
         return problem.undefined
+    ratio /= np.where(total > 0, total, 1.0)
     pairs = present * (present - 1) / 2
     value = 0.0
     for g in range(n_groups):

@@ -20,7 +20,7 @@ from fairpg_lite.scorers import LinearScorer, MLPScorer, eval_mode
 from fairpg_lite.train import fit
 
 _SCORERS: dict[str, Callable[..., nn.Module]] = {"linear": LinearScorer, "neural": MLPScorer}
-_SETTINGS = {field.name: field.default for field in fields(TrainConfig)}
+_DEFAULTS = {"scorer": "linear"} | {field.name: field.default for field in fields(TrainConfig)}
 
 
 class FairRanker:
@@ -42,22 +42,18 @@ class FairRanker:
     """
 
     def __init__(self, scorer: str | Callable[[int], nn.Module] = "linear", **settings: Any):
-        self.scorer = scorer
-        vars(self).update(_SETTINGS)
-        self.set_params(**settings)
+        vars(self).update(_DEFAULTS)
+        self.set_params(scorer=scorer, **settings)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """All settings by name."""
-        return {name: getattr(self, name) for name in ("scorer", *_SETTINGS)}
+        return {name: getattr(self, name) for name in _DEFAULTS}
 
     def set_params(self, **settings: Any) -> Self:
         """Change settings by name."""
-        unknown = sorted(set(settings) - {"scorer", *_SETTINGS})
-        if unknown:
-            raise TypeError(
-                f"FairRanker: no setting {unknown[0]!r}; there are scorer and the fields of "
-                f"TrainConfig: {', '.join(_SETTINGS)}."
-            )
+        if unknown := sorted(set(settings) - set(_DEFAULTS)):
+            known = ", ".join(_DEFAULTS)
+            raise TypeError(f"FairRanker: no setting {unknown[0]!r}; there are {known}.")
         vars(self).update(settings)
         return self
 
@@ -65,24 +61,24 @@ class FairRanker:
         """Learn from documents, their relevance, their queries and, where it matters, groups."""
         features = _matrix(X)
         _, rows, offsets = _queries(qid, len(features))
-        labels = None if groups is None else np.unique(np.asarray(groups), return_inverse=True)[1]
-        dataset = RankingDataset(
-            torch.from_numpy(features[rows]),
-            torch.from_numpy(np.asarray(y, dtype=features.dtype)[rows]),
-            torch.from_numpy(offsets),
-            groups=None if labels is None else torch.from_numpy(labels[rows]),
-        )
-        config = TrainConfig(**{name: getattr(self, name) for name in _SETTINGS})
-        generator = torch.Generator().manual_seed(config.seed)
-        options = {"generator": generator, "dtype": torch.float64}
-        if callable(self.scorer):
-            self.scorer_ = self.scorer(features.shape[1])
-        elif self.scorer in _SCORERS:
-            self.scorer_ = _SCORERS[self.scorer](features.shape[1], **options)
-        else:
-            raise ValueError(f"FairRanker: scorer is {self.scorer!r}; give 'linear' or 'neural'.")
-        self.history_ = fit(self.scorer_, dataset, config, progress=False)
+        relevance = np.asarray(y, dtype=features.dtype)
+        columns = map(torch.from_numpy, (features[rows], relevance[rows], offsets))
+        labels = None
+        if groups is not None:
+            labels = torch.from_numpy(np.unique(groups, return_inverse=True)[1][rows])
+        dataset = RankingDataset(*columns, groups=labels)
+        settings = self.get_params()
+        scorer, config = settings.pop("scorer"), TrainConfig(**settings)
         self.n_features_in_ = features.shape[1]
+        if callable(scorer):
+            self.scorer_ = scorer(self.n_features_in_)
+        elif scorer in _SCORERS:
+            generator = torch.Generator().manual_seed(config.seed)
+            how = {"generator": generator, "dtype": torch.float64}
+            self.scorer_ = _SCORERS[scorer](self.n_features_in_, **how)
+        else:
+            raise ValueError(f"FairRanker: scorer is {scorer!r}; give 'linear' or 'neural'.")
+        self.history_ = fit(self.scorer_, dataset, config, progress=False)
         return self
 
     def predict(self, X: Any) -> np.ndarray:
@@ -110,8 +106,7 @@ class FairRanker:
         return found
 
     def __repr__(self) -> str:
-        defaults = {"scorer": "linear", **_SETTINGS}
-        changed = {k: v for k, v in self.get_params().items() if v is not defaults[k]}
+        changed = {k: v for k, v in self.get_params().items() if v is not _DEFAULTS[k]}
         return f"FairRanker({', '.join(f'{name}={value!r}' for name, value in changed.items())})"
 
     def __sklearn_tags__(self) -> Any:

@@ -172,8 +172,8 @@ def load_model(directory: str | Path) -> SavedModel:
             shapes = _shapes(cls(**sizes).to(_DTYPES[meta["dtype"]]).state_dict())
         if shapes != _shapes(parts["scorer"]):
             raise ValueError(f"weights of {_shapes(parts['scorer'])} do not fit sizes {sizes}")
-        groups = tuple(meta["prepare"]["group_values"])
-        prepare = Preparation(**{**meta["prepare"], "group_values": groups}, **parts["prepare"])
+        fields = {**meta["prepare"], **parts["prepare"]}
+        prepare = Preparation(**{**fields, "group_values": tuple(fields["group_values"])})
         if len(parts["prepare"]) != (2 if prepare.normalize == "standard" else 0):
             raise ValueError("the preparation lacks its scale")
         if prepare.n_scored != sizes["n_features"]:

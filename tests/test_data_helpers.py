@@ -43,7 +43,7 @@ def test_progress_with_tqdm_without_it_and_disabled(capsys, monkeypatch):
         bar.update(4)
         bar.update(6)
     captured = capsys.readouterr()
-    assert captured.err.endswith("reading: 100 % of 10 B\n")
+    assert captured.err.endswith("reading: 100% of 10 B\n")
     assert captured.out == ""
 
 
