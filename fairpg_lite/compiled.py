@@ -240,10 +240,10 @@ def _problem(dataset: RankingDataset, config: TrainConfig, dtype: torch.dtype) -
     if bias is None:
         bias = exposure.position_bias(int(dataset.lengths.max()), dtype=torch.float64)
     by_document = (weight.double(), constant.double(), merit.double(), groups)
-    arrays = [values.numpy() for values in (dataset.offsets, *by_document)]
+    arrays: list[Any] = [values.numpy() for values in (dataset.offsets, *by_document)]
     samples = config.samples if config.method == "sample" else 0
     rest = (float(config.lam), samples, _BASELINES[config.baseline], kind, float(config.undefined))
-    return Problem(*arrays, int(groups.max()) + 1, bias.double().numpy(), *rest)
+    return Problem(*[*arrays, int(groups.max()) + 1, bias.double().numpy(), *rest])
 
 
 def _times(lengths: np.ndarray, config: TrainConfig, dtype: torch.dtype) -> Times:

@@ -81,12 +81,12 @@ def individual(exposure, merit, slope):
 def grouped(exposure, merit, groups, problem, slope):
     """D_group or the gap, in the same way."""
     n_groups, two_sided = problem.n_groups, problem.disparity == 3
-    total, ratio = np.bincount(groups, merit, n_groups), np.bincount(groups, exposure, n_groups)
-    size, up = np.bincount(groups, np.ones(len(groups)), n_groups), np.zeros(n_groups)
+    total, up = np.bincount(groups, merit, n_groups), np.zeros(n_groups)
+    size = np.bincount(groups, np.ones(len(groups)), n_groups)
     present = (total > 0).sum()
     if present < 2:
         return problem.undefined
-    ratio /= np.where(total > 0, total, 1.0)
+    ratio = np.bincount(groups, exposure, n_groups) / np.where(total > 0, total, 1.0)
     pairs = present * (present - 1) / 2
     value = 0.0
     for g in range(n_groups):
