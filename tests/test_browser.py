@@ -6,6 +6,9 @@ what would keep somebody from reading. Needs Debian's chromium or any Chromium o
 `.ci/run` installs it where it can. What was seen is written to _build/browser-report.md.
 """
 
+import base64
+import re
+
 import browser as ask
 import pytest
 import yaml
@@ -201,3 +204,104 @@ def test_the_first_page_can_be_moved(window, built_book):
     assert not figure.locator("> img").is_visible()
     assert window.complaints == []
     assert window.requests == []
+
+
+@pytest.mark.parametrize(
+    ("words", "chapter"), [("exposure", "04_exposure"), ("D_group", "05_merit_and_disparity")]
+)
+def test_search_puts_the_chapter_before_the_code(window, built_book, words, chapter):
+    page = window.open(built_book / "search.html", f"?q={words}").page
+    page.locator("#search-results .search-summary").filter(has_text="found").wait_for()
+    first = page.locator("#search-results li > a").first
+    assert f"{chapter}.html" in first.get_attribute("href")
+
+
+def test_a_summary_reads_like_the_page(window, built_book):
+    """What search.js makes of a page: no tooltips, no TeX."""
+    page = window.open(built_book / "search.html", "?q=nothing").page
+    text = (built_book / "book" / "05_merit_and_disparity.html").read_text(encoding="utf-8")
+    assert "tooltip" in text
+    assert r"\mathcal" in text or r"\Dgroup" in text
+    seen = page.evaluate("html => Search.htmlToText(html, '')", text)
+    assert "D_group" in seen
+    plain = page.evaluate(
+        """html => { const d = new DOMParser().parseFromString(html, 'text/html');
+        return d.querySelector('[role=tooltip]').textContent }""",
+        text,
+    )
+    assert plain not in seen
+    assert not [word for word in (r"\Dgroup", r"\mathcal", r"\(", r"\[") if word in seen]
+
+
+def test_pages_are_light(built_book):
+    """No script with all icons of the world, and MathJax only where there is a formula."""
+    for path in built_book.rglob("*.html"):
+        text = path.read_text(encoding="utf-8")
+        assert "fontawesome.js" not in text, path
+        assert ('class="math' in text) >= ("tex-svg-full.js" in text), path
+    icons = built_book / "_static" / "icons.css"
+    assert ".fa-bars" in icons.read_text(encoding="utf-8")
+    assert icons.stat().st_size < 20_000
+    assert not list((built_book / "_static" / "scripts").glob("fontawesome*"))
+
+
+def test_formulas_are_no_stops_of_the_tab_key(window, built_book):
+    page = window.open(built_book / "book" / "04_exposure.html").page
+    assert page.locator("mjx-container").count() > 100
+    assert page.locator("mjx-container[tabindex='0']").count() == 0
+    # A screen reader still gets them, as MathML.
+    assert page.locator("mjx-container mjx-assistive-mml math").count() > 100
+
+
+FIGURES = sorted((ROOT / "book").glob("[0-9A]*_*.ipynb"))
+
+
+@pytest.mark.parametrize("notebook", FIGURES, ids=lambda path: path.stem)
+def test_letters_in_figures_are_legible_on_a_phone(window, built_book, notebook):
+    """At least 11 pixels on a window 390 wide. A figure moves sideways rather than shrink."""
+    page = window.open(built_book / "book" / f"{notebook.stem}.html").page
+    window.look(ask.NARROW, "light")
+    small = []
+    images = page.locator("div.cell_output img[src$='.svg'], figure.frames img:not([hidden])")
+    for image in images.all():
+        source = image.get_attribute("src")
+        text = (
+            base64.b64decode(source.partition(",")[2]).decode()
+            if source.startswith("data:")
+            else (built_book / "book" / source).read_text(encoding="utf-8")
+        )
+        full = float(re.search(r'<svg[^>]*\bwidth="([\d.]+)pt"', text)[1])  # one of its units: 1 pt
+        scale = (image.bounding_box()["width"] - 8) / full  # less the frame around it
+        # Letters below or above a line are part of a formula.
+        sizes = re.findall(r"<text style=\"font-size: ([\d.]+)px", text)
+        small += [f"{image.get_attribute('alt')[:40]}: {s}" for s in sizes if float(s) * scale < 11]
+    assert small == []
+
+
+def test_a_figure_can_be_enlarged(window, built_book):
+    page = window.open(built_book / "book" / "03_plackett_luce.html").page
+    figure = page.locator("div.cell_output figure img").first
+    before = figure.bounding_box()["width"]
+    figure.click()
+    large = page.locator("dialog.enlarged img")
+    assert large.bounding_box()["width"] > 1.5 * before
+    page.keyboard.press("Escape")
+    large.wait_for(state="detached")
+    figure.focus()
+    page.keyboard.press("Enter")
+    large.wait_for()
+    page.keyboard.press("Escape")
+
+
+def test_a_tap_on_a_term_shows_its_definition(built_book):
+    with chromium() as browser:
+        visit = ask.Visit(
+            browser, has_touch=True, viewport={"width": ask.NARROW, "height": 900}
+        ).open(built_book / "book" / "04_exposure.html")
+        term = visit.page.locator("article .defined-term").first
+        address = visit.page.url
+        term.locator("a").tap()
+        assert term.locator("[role=tooltip]").is_visible()
+        assert visit.page.url == address
+        term.locator("a").tap()
+        visit.page.wait_for_url("**/glossary.html*")

@@ -48,6 +48,17 @@ def test_nothing_that_needs_a_screen_is_printed(built_book):
     assert all(image["src"].startswith("data:") for image in soup.select("img"))
 
 
+def test_the_answers_of_a_quiz_come_after_its_questions(built_book):
+    soup = BeautifulSoup(one_page([("", ["book/quiz_1"])], built_book), "html.parser")
+    questions, answers = soup.select("fieldset.quiz"), soup.select(".answers .answer")
+    assert len(questions) > 3
+    assert len(answers) == len(soup.select(".quiz-option"))
+    assert not soup.select("fieldset .answer, fieldset .quiz-feedback")
+    words = soup.get_text()
+    assert words.index("Not so.") > words.rindex(questions[-1].legend.get_text()[:40])
+    assert answers[0].get_text().split()[:2] == ["1", "(a)"]
+
+
 @pytest.fixture(scope="module")
 def printed(built_book, tmp_path_factory):
     folder = tmp_path_factory.mktemp("pdf")

@@ -18,8 +18,8 @@ ROOT = Path(__file__).resolve().parents[1]
 HTML = ROOT / "_build" / "html"
 # What only a screen needs: links to a heading, buttons, scripts, definitions that appear on a word.
 SCREEN_ONLY = "a.headerlink, button, script, style, .copybtn, [role=tooltip]"
-# Folded code of a cell: it draws a figure, and the notebook has it.
-FOLDED_CODE = ".cell.tag_hide-input > details"
+# Folded code of a cell: it draws a figure or checks a sentence, and the notebook has it.
+FOLDED_CODE = ".cell.tag_hide-input > details, .cell.tag_hide-cell"
 
 
 def parts_in_order() -> list[tuple[str, list[str]]]:
@@ -56,10 +56,11 @@ def read(name: str, html: Path = HTML) -> tuple[BeautifulSoup, Tag]:
 
 
 def for_paper(article: Tag) -> None:
-    """Buttons, scripts and the code of figures go, what else is folded opens.
+    """Buttons, scripts, checks and the code of figures go, what else is folded opens.
 
-    A slider keeps the frame it starts with.
+    A slider keeps the frame it starts with, and the answers of a quiz move to its end.
     """
+    answers_last(article)
     for element in article.select(f"{SCREEN_ONLY}, {FOLDED_CODE}"):
         element.decompose()
     for folded in article.select("details"):
@@ -73,6 +74,24 @@ def for_paper(article: Tag) -> None:
             hidden.decompose()
         for slider in figure.select("input"):
             slider.replace_with(" = ")
+
+
+def answers_last(article: Tag) -> None:
+    """What a quiz says to each answer, below the last question and no longer under the options."""
+    questions = article.select("fieldset.quiz")
+    if not questions:
+        return
+    box = BeautifulSoup("", "html.parser").new_tag("div", attrs={"class": "answers"})
+    box.append("Answers")
+    for number, question in enumerate(questions, start=1):
+        for option in question.select(".quiz-option"):
+            letter = "".join(part.get_text() for part in option.select("label")).strip()[:3]
+            for feedback in option.select(".quiz-feedback > p:first-child"):
+                feedback.insert(0, f"{number} {letter} ")
+            for feedback in option.select(".quiz-feedback"):
+                feedback["class"] = "answer"
+                box.append(feedback.extract())
+    questions[-1].insert_after(box)
 
 
 def inline_images(article: Tag, page: Path) -> None:

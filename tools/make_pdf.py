@@ -34,6 +34,7 @@ OVERHANG = """() => [...document.querySelectorAll('.page *')]
   .filter(e => !e.closest('svg, mjx-assistive-mml') && e.getClientRects().length
     && e.getBoundingClientRect().right > document.body.getBoundingClientRect().right + 2)
   .map(e => e.tagName + ': ' + e.textContent.trim().slice(0, 60))"""
+SHEETS, MEGABYTES = 300, 12
 TEXT_WIDTH = 642  # CSS pixels between the margins of print.css: 170 mm
 
 
@@ -81,7 +82,7 @@ def title_page(config: dict) -> str:
         "<em>Policy Learning for Fairness in Ranking</em> (NeurIPS 2019).</p>"
         f"<p>{html.escape(config['author'])}, {html.escape(str(config['copyright']))}. "
         "Text CC BY 4.0, code MIT.</p>"
-        "<p>The code that draws the figures is left out here; the notebooks have it.</p></div>"
+        "<p>Code that draws or checks is left out here; the notebooks have it.</p></div>"
     )
 
 
@@ -132,6 +133,12 @@ def sheet_numbers(pdf: Path) -> dict[str, int]:
     }
 
 
+def sheet_count(pdf: Path) -> int:
+    from pypdf import PdfReader
+
+    return len(PdfReader(pdf).pages)
+
+
 def print_page(page: Any, target: Path) -> None:
     page.pdf(
         path=str(target),
@@ -177,8 +184,12 @@ def main() -> int:
     overhang = make_pdf(built_page.parts_in_order())
     for line in overhang:
         print(f"over the margin: {line}")
-    print(f"{TARGET} ({TARGET.stat().st_size / 1e6:.1f} MB)")
-    return 1 if overhang else 0
+    sheets, size = sheet_count(TARGET), TARGET.stat().st_size / 1e6
+    print(f"{TARGET} ({sheets} sheets, {size:.1f} MB)")
+    too_much = sheets > SHEETS or size > MEGABYTES
+    if too_much:
+        print(f"more than {SHEETS} sheets or {MEGABYTES} MB: nobody prints that")
+    return 1 if overhang or too_much else 0
 
 
 if __name__ == "__main__":

@@ -1,8 +1,6 @@
-"""Sphinx extension: two repairs without which some readers are kept out.
+"""Sphinx extension: the bibliography as a list.
 
-The search page shows a summary of each hit, which it fetches; a browser forbids that for pages on
-the reader's own disk, and complains for each. And the bibliography says that it is a list but has
-no list items, so that a screen reader announces an empty list.
+It says that it is one but has no list items, so that a screen reader announces an empty list.
 """
 
 from __future__ import annotations
@@ -10,10 +8,6 @@ from __future__ import annotations
 import re
 
 from sphinx.application import Sphinx
-
-NO_SUMMARIES = (
-    "if (location.protocol === 'file:') DOCUMENTATION_OPTIONS.SHOW_SEARCH_SUMMARY = false;"
-)
 
 
 def as_list(body: str) -> str:
@@ -26,8 +20,6 @@ def as_list(body: str) -> str:
 
 
 def repair(app: Sphinx, page: str, template: str, context: dict, doctree: object) -> None:
-    if page == "search":
-        app.add_js_file(None, body=NO_SUMMARIES)
     if "citation-list" in context.get("body", ""):
         context["body"] = as_list(context["body"])
 

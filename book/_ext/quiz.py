@@ -14,7 +14,7 @@
 
 Exactly one option is right, and every option has feedback: anything else fails the build. On the
 page it is a group of radio buttons, and what was chosen shows its feedback: no script, no network.
-In print and in a PDF the feedback follows each option. The style is in book/_static/book.css.
+In the PDF all feedback stands at the end (tools/built_page.py). The style: book/_static/book.css.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-// Keeps the definition of a glossary term inside the window, and closes it on Escape.
+// Keeps the definition of a glossary term inside the window, and closes it on Escape. On a touch
+// screen the first tap opens the definition, and a second one goes to the glossary.
 (function () {
   "use strict";
 
@@ -23,11 +24,25 @@
     }
   }
 
+  var touched = false;
+  document.addEventListener("pointerdown", function (event) { touched = event.pointerType === "touch"; });
+  document.addEventListener("click", function (event) {
+    var term = event.target.closest && event.target.closest(".defined-term");
+    document.querySelectorAll(".defined-term.open").forEach(function (other) {
+      if (other !== term) other.classList.remove("open");
+    });
+    if (!term || !touched || term.classList.contains("open")) return;
+    event.preventDefault();
+    term.classList.add("open");
+    place(event);
+  });
+
   document.addEventListener("mouseover", place);
   document.addEventListener("focusin", place);
   document.addEventListener("keydown", function (event) {
     if (event.key !== "Escape") return;
     document.querySelectorAll(".defined-term").forEach(function (term) {
+      term.classList.remove("open");
       if (term.matches(":hover, :focus-within")) term.classList.add("dismissed");
     });
   });
