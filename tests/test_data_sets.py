@@ -230,8 +230,6 @@ def test_german_groups_by_age():
     assert (ages <= 25).sum() == 190
     for part in (train, test):
         assert part.groups.tolist() == (ages[part.document_ids] <= 25).astype(int).tolist()
-    older, _ = german_credit(group="age", age_cut=30)
-    assert older.groups.tolist() == (ages[older.document_ids] <= 30).astype(int).tolist()
 
 
 def test_german_seeds_and_refusals():

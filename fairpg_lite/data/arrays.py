@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NoReturn
 
@@ -106,25 +106,6 @@ def digest(fields: Mapping[str, Any]) -> str:
     return found.hexdigest()
 
 
-def of_queries(queries: Iterable[Sequence[Tensor | None]]) -> dict[str, Any]:
-    """The arrays of `(features, relevance)` or `(features, relevance, groups)` of each query."""
-    parts = [[torch.as_tensor(v) for v in query if v is not None] for query in queries]
-    if len({len(part) for part in parts}) != 1:
-        problem = "some queries have groups, some do not" if parts else "no query was given"
-        raise ValueError(f"RankingDataset.from_queries: {problem}.")
-    names = ("features", "relevance", "groups")[: len(parts[0])]
-    for i, part in enumerate(parts):
-        if len({len(values) for values in part}) > 1:
-            sizes = ", ".join(f"{n} {tuple(v.shape)}" for n, v in zip(names, part, strict=True))
-            raise ValueError(
-                f"RankingDataset.from_queries: query {i} has {sizes}; give one row of each "
-                "per document."
-            )
-    columns = [torch.cat(column) for column in zip(*parts, strict=True)]
-    offsets = torch.tensor([0, *(len(part[0]) for part in parts)]).cumsum(0)
-    return {**dict(zip(names, columns, strict=True)), "offsets": offsets}
-
-
 def of_frame(
     frame: Any, query: str, relevance: str, features: Sequence[str] | None, *others: str | None
 ) -> tuple[dict[str, Any], list[Any]]:
@@ -188,13 +169,13 @@ def _numbers(frame: Any, columns: list[str]) -> np.ndarray:
     return values
 
 
-def joined(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def joined(datasets: Sequence[Any]) -> dict[str, Any]:
     """The arrays of several datasets one after another; what some have, all must have."""
-    if not parts:
+    if not datasets:
         raise ValueError("RankingDataset.concat: no dataset was given.")
     arrays: dict[str, Any] = {}
     for name in (*PER_DOCUMENT, "query_ids"):
-        columns = [part[name] for part in parts]
+        columns = [getattr(dataset, name) for dataset in datasets]
         kinds = [f"{type(c).__name__} {[*getattr(c, 'shape', ())[1:]] or ''}" for c in columns]
         if len(set(kinds)) > 1:
             raise ValueError(
@@ -206,7 +187,7 @@ def joined(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
             arrays[name] = torch.cat(columns)
         elif columns[0] is not None:
             arrays[name] = [text for column in columns for text in column]
-    lengths = torch.cat([part["offsets"].diff() for part in parts])
+    lengths = torch.cat([dataset.lengths for dataset in datasets])
     return {**arrays, "offsets": torch.cat([lengths.new_zeros(1), lengths.cumsum(0)])}
 
 

@@ -1,11 +1,12 @@
 """RankingDataset: queries with their documents, kept as a few long arrays."""
 
 import copy
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import dataclasses
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, Self, overload
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -27,6 +28,7 @@ class Query(NamedTuple):
     groups: Tensor | None
 
 
+@dataclass(eq=False, repr=False)
 class RankingDataset:
     """Queries of any length, their documents concatenated.
 
@@ -52,35 +54,37 @@ class RankingDataset:
     1
     """
 
-    def __init__(
-        self,
-        features: Tensor,
-        relevance: Tensor,
-        offsets: Tensor | Sequence[int],
-        *,
-        groups: Tensor | None = None,
-        query_ids: Tensor | Sequence[int] | Sequence[str] | np.ndarray | None = None,
-        document_ids: Tensor | None = None,
-        documents: Sequence[str] | None = None,
-        info: Mapping[str, Any] | None = None,
-    ):
-        own = (features, relevance, offsets, groups, query_ids, document_ids, documents)
-        fields = arrays.prepared(dict(zip(FIELDS, own, strict=True)))
-        self.features: Tensor = fields["features"]
-        self.relevance: Tensor = fields["relevance"]
-        self.offsets: Tensor = fields["offsets"]
-        self.groups: Tensor | None = fields["groups"]
-        self.query_ids: Tensor | np.ndarray = fields["query_ids"]
-        self.document_ids: Tensor | None = fields["document_ids"]
-        self.documents: list[str] | None = fields["documents"]
-        self.info: dict[str, Any] = dict(info or {})
+    features: Tensor
+    relevance: Tensor
+    offsets: Any
+    _: KW_ONLY
+    groups: Tensor | None = None
+    query_ids: Any = None
+    document_ids: Tensor | None = None
+    documents: list[str] | None = None
+    info: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name, values in arrays.prepared(self._fields()).items():
+            setattr(self, name, values)
+        self.info = dict(self.info or {})
         # Plain integers: indexing a tensor for every query would cost more than the query's view.
         self._bounds: list[int] = self.offsets.tolist()
 
     @classmethod
-    def from_queries(cls, queries: Iterable[Sequence[Tensor | None]], **rest: Any) -> Self:
-        """Concatenate `(features, relevance)` or `(features, relevance, groups)` of each query."""
-        return cls(**arrays.of_queries(queries), **rest)
+    def from_queries(cls, queries: Iterable[Sequence[Any]], **rest: Any) -> Self:
+        """Concatenate `(features, relevance)` or `(features, relevance, groups)` of each query.
+
+        `rest` goes to the class: query_ids, info and so on.
+        """
+        parts = []
+        for i, (features, relevance, *groups) in enumerate(queries):
+            try:
+                own = {"groups": groups[0]} if groups else {}
+                parts.append(cls(features, relevance, [0, len(features)], **own))
+            except (TypeError, ValueError) as error:
+                raise ValueError(f"RankingDataset.from_queries: query {i}: {error}") from error
+        return cls(**{**arrays.joined(parts), "query_ids": None, **rest})
 
     @classmethod
     def from_pandas(
@@ -119,8 +123,7 @@ class RankingDataset:
     def concat(cls, datasets: Sequence["RankingDataset"]) -> Self:
         """The queries of all `datasets`, one after another; their ids stay as they are."""
         names = [str(dataset.info.get("name", "?")) for dataset in datasets]
-        fields = arrays.joined([dataset._fields() for dataset in datasets])
-        return cls(**fields, info={"name": " + ".join(names)})
+        return cls(**arrays.joined(datasets), info={"name": " + ".join(names)})
 
     def _fields(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in FIELDS}
@@ -152,7 +155,6 @@ class RankingDataset:
 
     @overload
     def __getitem__(self, index: int) -> Query: ...
-
     @overload
     def __getitem__(self, index: slice) -> "RankingDataset": ...
 
@@ -171,7 +173,7 @@ class RankingDataset:
 
     def replace(self, **changes: Any) -> "RankingDataset":
         """A new dataset that shares every array but those in `changes` (other groups, say)."""
-        return RankingDataset(**{**self._fields(), "info": self.info, **changes})
+        return dataclasses.replace(self, **changes)
 
     def to(
         self, dtype: torch.dtype | None = None, device: torch.device | str | None = None

@@ -10,7 +10,7 @@ from fairpg_lite import _check
 from fairpg_lite.data.dataset import RankingDataset
 from fairpg_lite.data.sets import read_resource
 
-N_TRAIN_PERSONS = 800
+N_TRAIN_PERSONS, AGE_CUT = 800, 25
 CHOICES = {
     "attributes": (20, 9),
     "group": ("sex", "age"),
@@ -60,7 +60,6 @@ def german_credit(
     *,
     attributes: int = 20,
     group: str = "sex",
-    age_cut: int = 25,
     ratio: str = "exact",
     split: str = "random",
     n_train: int = 500,
@@ -80,8 +79,8 @@ def german_credit(
         attributes: 20 as in the file (61 features), or 9, the re-release that the authors used
             (29 features, in their order). The nine follow exactly from the file's codes; the
             authors standardised by all 1000 persons, here it is always the training persons.
-        group: "sex": G1 = female as recorded (code A92, 310 persons). "age": G1 = `age_cut` or
-            younger (190 persons at 25).
+        group: "sex": G1 = female as recorded (code A92, 310 persons). "age": G1 = 25 or
+            younger (190 persons).
         ratio: how to read the paper's "4:1". "exact": every query has four non-creditworthy
             persons for one creditworthy (8 and 2), nobody twice. "weights", as in the authors'
             notebook: a person is drawn, with replacement, with weight .8 if not creditworthy and
@@ -124,26 +123,24 @@ def german_credit(
     if group == "sex":
         member = np.array([row[8] in ("A92", "A95") for row in rows])
     else:
-        member = np.array([int(row[12]) <= age_cut for row in rows])
-    persons = tuple(
-        _draw(np.random.default_rng([seed, k]), side, creditworthy, count, n_docs, ratio)
-        for k, (side, count) in enumerate(zip(sides, (n_train, n_test), strict=True), start=1)
-    )
+        member = np.array([int(row[12]) <= AGE_CUT for row in rows])
     info = {"name": "German Credit", "seed": seed, **given, "feature_names": names}
-    info["group"] = group if group == "sex" else f"age <= {age_cut}"
-    dtype = dtype or torch.get_default_dtype()
-    train, test = (
-        RankingDataset(
-            torch.from_numpy(features[drawn]).to(dtype),
-            torch.from_numpy(creditworthy[drawn]),
-            torch.arange(0, len(drawn) + 1, n_docs),
-            groups=torch.from_numpy(member[drawn]),
-            document_ids=torch.from_numpy(drawn),
-            info=info,
+    info["group"] = group if group == "sex" else f"age <= {AGE_CUT}"
+    parts = []
+    for k, (side, count) in enumerate(zip(sides, (n_train, n_test), strict=True), start=1):
+        generator = np.random.default_rng([seed, k])
+        drawn = _draw(generator, side, creditworthy, count, n_docs, ratio)
+        parts.append(
+            RankingDataset(
+                torch.from_numpy(features[drawn]).to(dtype or torch.get_default_dtype()),
+                torch.from_numpy(creditworthy[drawn]),
+                torch.arange(0, len(drawn) + 1, n_docs),
+                groups=torch.from_numpy(member[drawn]),
+                document_ids=torch.from_numpy(drawn),
+                info=info,
+            )
         )
-        for drawn in persons
-    )
-    return train, test
+    return parts[0], parts[1]
 
 
 def _draw(

@@ -196,7 +196,7 @@ def _dataset(
         torch.from_numpy(features),
         torch.from_numpy(relevance),
         torch.from_numpy(np.concatenate([[0], np.cumsum(np.bincount(places))])),
-        query_ids=list(queries),  # type: ignore[arg-type]
+        query_ids=list(queries),
         document_ids=None if order is None else torch.from_numpy(order),
         documents=documents if any(documents) else None,
         info={"name": name},
