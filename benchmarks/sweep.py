@@ -17,8 +17,16 @@ import matplotlib.pyplot as plt
 import torch
 
 from benchmarks import _timing
-from fairpg_lite import LinearScorer, TrainConfig, evaluate, fit, run_cells, synthetic
-from fairpg_lite._cells import Cell, grid
+from fairpg_lite import (
+    Cell,
+    LinearScorer,
+    TrainConfig,
+    evaluate,
+    fit,
+    grid,
+    run_cells,
+    synthetic,
+)
 from fairpg_lite.figures import use_style
 
 COMMAND = "python -m benchmarks.sweep"

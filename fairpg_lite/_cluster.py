@@ -1,11 +1,13 @@
 """A Dask cluster as an executor, looked at before it works and while it does (chapter 15).
 
 The workers need this package, in the same versions; the code of an experiment that is not installed
-is sent with the job.
+is sent with the job. Functions inside functions travel by value: a worker that lacks this package
+can still answer them.
 """
 
 import dataclasses
 import importlib.util
+import pickle
 import socket
 import sys
 import time
@@ -21,42 +23,26 @@ from urllib.parse import urlsplit
 from zipfile import ZipFile
 
 import cloudpickle
-import torch
 from distributed import Client
 
-from fairpg_lite._cells import Cell
 from fairpg_lite._provenance import identity, sources
+from fairpg_lite._records import Cell
 
 ANSWER = 15.0
 """Seconds a scheduler may take to answer."""
-WARN_AFTER = 20.0
+WARN_AFTER = 10.0
 """Seconds without a worker before a warning."""
 
 
 @contextmanager
 def on_cluster(
-    scheduler: str, cells: Sequence[Cell], patience: float, compute: Callable[..., Any]
-) -> Iterator[tuple[Callable[[Cell, torch.dtype], Future], Callable[[], None]]]:
-    """How to submit a cell to the cluster, and what to call while nothing arrives."""
+    scheduler: str, cells: Sequence[Cell], patience: float
+) -> Iterator[tuple[Callable[..., Future], Callable[[], None]]]:
+    """How to submit work to the cluster, and what to call while nothing arrives."""
     packages = shipped_packages(cells)
-    with _connected(scheduler) as client:
-        watch = Watch(client, scheduler, patience)
-        _agree(client, scheduler, packages, watch)
-        executor, here = client.get_executor(pure=False), identity(packages)
-
-        def submit(cell: Cell, dtype: torch.dtype) -> Future:
-            # Packed: the scheduler opens what it can read, and has no need of these packages.
-            job = partial(alike, here, packages, compute, cell, dtype)
-            return executor.submit(_unpacks(), cloudpickle.dumps(job))
-
-        yield submit, watch
-
-
-@contextmanager
-def _connected(scheduler: str) -> Iterator[Client]:
-    """A client of our own: closing it makes the cluster forget what is still queued."""
     try:
         _knock(scheduler)
+        # A client of our own: closing it makes the cluster forget what is still queued.
         client = Client(scheduler, set_as_default=False, timeout=ANSWER)
     except (OSError, ValueError) as error:
         raise ConnectionError(
@@ -65,7 +51,16 @@ def _connected(scheduler: str) -> Iterator[Client]:
             "stored."
         ) from error
     with client:
-        yield client
+        watch = Watch(client, scheduler, patience)
+        _agree(watch, packages)
+        executor, here = client.get_executor(pure=False), identity(packages)
+
+        def submit(*work: Any) -> Future:
+            # Packed: the scheduler opens what it can read, and has no need of these packages.
+            packed = cloudpickle.dumps(partial(alike, here, packages, *work))
+            return executor.submit(lambda job: pickle.loads(job)(), packed)
+
+        yield submit, watch
 
 
 def _knock(scheduler: str) -> None:
@@ -85,7 +80,7 @@ class Watch:
 
     def __init__(self, client: Client, scheduler: str, patience: float):
         self.client, self.scheduler, self.patience = client, scheduler, patience
-        self.since: float | None = None
+        self.since: float | None = time.monotonic()
         self.warned = False
 
     def __call__(self, lack: str | None = None) -> None:
@@ -96,13 +91,12 @@ class Watch:
                 return
         except (OSError, TimeoutError):
             return  # the scheduler is gone, which the cells will tell
-        lack = lack or "has no worker"
         now = time.monotonic()
         self.since = now if self.since is None else self.since
         said = (
-            f"sweep: for {now - self.since:.0f} s the Dask cluster at {self.scheduler} {lack}; "
-            f"start one with `dask worker {self.scheduler}`, where this Python's packages are "
-            "installed. What is finished is stored."
+            f"sweep: for {now - self.since:.0f} s the Dask cluster at {self.scheduler} "
+            f"{lack or 'has no worker'}; start one with `dask worker {self.scheduler}`, where this "
+            "Python's packages are installed. What is finished is stored."
         )
         if now - self.since >= self.patience:
             raise ConnectionError(f"{said} Given up after {self.patience:g} s (`patience`).")
@@ -111,48 +105,10 @@ class Watch:
             warnings.warn(f"{said} Waiting for it.", RuntimeWarning, stacklevel=2)
 
 
-def _agree(client: Client, scheduler: str, packages: list[str], watch: Watch) -> None:
+def _agree(watch: Watch, packages: list[str]) -> None:
     """Refuse workers whose versions or code are not ours; a mixture would have no meaning."""
-    here, sent = identity(packages), False
-    while True:
-        found = client.run(_asks(packages), on_error="return")
-        silent = [worker for worker, answer in found.items() if isinstance(answer, BaseException)]
-        lacking = {n for n in packages for a in found.values() if not _same(a, here, n)}
-        if not found or silent:
-            watch(f"has a worker that does not answer ({silent[0]})" if silent else "has no worker")
-            time.sleep(0.2)
-        elif lacking and not sent:
-            for name in sorted(lacking):
-                _send(client, name)
-            sent = True
-        else:
-            break
-    rows = [("", *(f"worker {i}" for i in range(len(found))), "here")]
-    for name, ours in here.items():
-        theirs = [answer.get(name, "missing") for answer in found.values()]
-        rows += [(name, *theirs, ours)] if {*theirs} != {ours} else []
-    if len(rows) > 1:
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
-        names = [f"worker {i} is {address}" for i, address in enumerate(found)]
-        raise ValueError(
-            f"sweep: the workers of {scheduler} do not run what runs here; install the same "
-            "versions everywhere and start them anew.\n" + "\n".join([*lines, *names])
-        )
 
-
-def _same(answer: Any, here: dict[str, str], package: str) -> bool:
-    name = f"{package} source"
-    return isinstance(answer, BaseException) or answer.get(name) == here[name]
-
-
-# Functions inside functions travel by value: a worker that lacks this package can still answer.
-
-
-def _asks(packages: list[str]) -> Callable[[], dict[str, str]]:
     def ask() -> dict[str, str]:
-        import sys
-
         try:
             from fairpg_lite._provenance import identity
 
@@ -161,39 +117,52 @@ def _asks(packages: list[str]) -> Callable[[], dict[str, str]]:
             said = f"{type(error).__name__}: {error}"
             return {"python": sys.version.split()[0], "fairpg_lite": said}
 
-    return ask
+    here, sent = identity(packages), set[str]()
+    while True:
+        found = watch.client.run(ask, on_error="return")
+        silent = [worker for worker, answer in found.items() if isinstance(answer, BaseException)]
+        if not found or silent:
+            watch(f"has a worker that does not answer ({silent[0]})" if silent else "has no worker")
+            time.sleep(0.2)
+            continue
+        code = {name: f"{name} source" for name in packages if name not in sent}
+        lacking = [n for n, c in code.items() if any(a.get(c) != here[c] for a in found.values())]
+        if not lacking:
+            break
+        for name in lacking:
+            _send(watch.client, name)
+        sent |= {*lacking}
+    watch.since = None
+    rows = [("", *(f"worker {i}" for i in range(len(found))), "here")]
+    for name, ours in here.items():
+        theirs = [answer.get(name, "missing") for answer in found.values()]
+        rows += [(name, *theirs, ours)] if {*theirs} != {ours} else []
+    if len(rows) > 1:
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
+        lines += [f"worker {i} is {address}" for i, address in enumerate(found)]
+        raise ValueError(
+            f"sweep: the workers of {watch.scheduler} do not run what runs here; install the same "
+            "versions everywhere and start them anew.\n" + "\n".join(lines)
+        )
 
 
-def _unpacks() -> Callable[[bytes], dict[str, Any]]:
-    def unpack_and_run(job: bytes) -> dict[str, Any]:
-        import pickle
+def _send(client: Client, package: str) -> None:
+    """The package as an archive on every worker's path, those that join later included."""
 
-        return pickle.loads(job)()
-
-    return unpack_and_run
-
-
-def _forgets(package: str) -> Callable[[], None]:
     def forget() -> None:
-        import sys
-
         from fairpg_lite._provenance import source_hash
 
         source_hash.cache_clear()
         for name in [n for n in sys.modules if n.partition(".")[0] == package]:
             del sys.modules[name]
 
-    return forget
-
-
-def _send(client: Client, package: str) -> None:
-    """The package as an archive on every worker's path, those that join later included."""
     with TemporaryDirectory() as folder:
         archive = Path(folder) / f"{package}.zip"
         with ZipFile(archive, "w") as packed:
             for name, content in sources(package):
                 packed.writestr(name, content)
-        client.run(_forgets(package), on_error="ignore")
+        client.run(forget, on_error="ignore")
         client.upload_file(str(archive))
 
 

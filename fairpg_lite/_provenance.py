@@ -9,9 +9,12 @@ import subprocess
 import sys
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
+from importlib import metadata, resources
 from pathlib import Path
 
 import torch
+
+from fairpg_lite._version import __version__
 
 PACKAGE = Path(__file__).resolve().parent
 # Those that can change a result; each is named only where it is installed.
@@ -19,20 +22,11 @@ LIBRARIES = ("numpy", "scipy", "scikit-learn", "lightgbm")
 
 
 @lru_cache
-def _versions() -> tuple[tuple[str, str], ...]:
-    from importlib import metadata
-
-    from fairpg_lite._version import __version__
-
-    found = [("python", sys.version.split()[0]), ("fairpg_lite", __version__)]
-    # torch itself knows its build (+cpu, +cu130); the package's metadata may not.
-    found.append(("torch", str(torch.__version__)))
-    for name in LIBRARIES:
-        try:
-            found.append((name, metadata.version(name)))
-        except metadata.PackageNotFoundError:
-            continue
-    return tuple(found)
+def _installed(name: str) -> str | None:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return None
 
 
 def versions() -> dict[str, str]:
@@ -41,7 +35,10 @@ def versions() -> dict[str, str]:
     >>> list(versions())[:4]
     ['python', 'fairpg_lite', 'torch', 'numpy']
     """
-    return dict(_versions())
+    # torch itself knows its build (+cpu, +cu130); the package's metadata may not.
+    ours = {"python": sys.version.split()[0], "fairpg_lite": __version__}
+    ours["torch"] = str(torch.__version__)
+    return ours | {name: found for name in LIBRARIES if (found := _installed(name))}
 
 
 def sources(package: str) -> Iterator[tuple[str, bytes]]:
@@ -52,9 +49,7 @@ def sources(package: str) -> Iterator[tuple[str, bytes]]:
     if spec.submodule_search_locations is None:
         yield f"{package}.py", spec.loader.get_data(spec.origin)  # type: ignore[union-attr]
         return
-    from importlib.resources import files
-
-    folders = [(f"{package}/", files(package))]
+    folders = [(f"{package}/", resources.files(package))]
     for prefix, folder in folders:
         for entry in sorted(folder.iterdir(), key=lambda e: e.name):
             if entry.is_dir():
@@ -90,13 +85,9 @@ def commit(results: Iterable[str | Path] = ()) -> str:
     commit, what it runs may not. "unknown" where the package is installed rather than checked out:
     the commit of whatever repository surrounds an installation says nothing about it.
     """
-    try:
-        if _git("ls-files", "--error-unmatch", "--", __file__) is None:
-            return "unknown"
-        top, name = _git("rev-parse", "--show-toplevel"), _git("rev-parse", "--short", "HEAD")
-    except OSError:  # no git on this machine
-        return "unknown"
-    if top is None or name is None:
+    tracked = _git("ls-files", "--error-unmatch", "--", __file__) is not None
+    top, name = _git("rev-parse", "--show-toplevel"), _git("rev-parse", "--short", "HEAD")
+    if not tracked or top is None or name is None:
         return "unknown"
     paths = [Path(result).resolve() for result in results]
     inside = [path.relative_to(top) for path in paths if Path(top) in path.parents]
@@ -106,6 +97,9 @@ def commit(results: Iterable[str | Path] = ()) -> str:
 
 
 def _git(*words: str) -> str | None:
-    """What git says, or None if it refuses."""
-    done = subprocess.run(["git", *words], cwd=PACKAGE, capture_output=True, text=True)
+    """What git says, or None if it refuses or is not there."""
+    try:
+        done = subprocess.run(["git", *words], cwd=PACKAGE, capture_output=True, text=True)
+    except OSError:
+        return None
     return done.stdout.strip() if done.returncode == 0 else None

@@ -1,17 +1,27 @@
-"""Stored cells: one JSON file each while a sweep runs, one table when it is collected (chapter 15).
+"""One run of a sweep, and how it is stored (chapter 15).
 
-A cell's file is there whole or not at all. ``table.csv`` has a row for every finished run: method,
-lambda, seed, every measure with all its digits, seconds; lists stand in it as JSON. ``table.json``
-beside it names the settings of every method, the commit and the versions that made the rows.
+While a sweep runs, each finished cell is a JSON file, there whole or not at all. Collected, it is a
+row of ``table.csv``: method, lambda, seed, every measure with all its digits, seconds; lists stand
+there as JSON. ``table.json`` beside it names the settings of every method, and the commit and the
+versions that made the rows.
 """
 
 import csv
+import dataclasses
 import io
 import json
+import math
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from numbers import Real
 from pathlib import Path
-from typing import Any
+from types import FunctionType
+from typing import Any, Protocol
 
-from fairpg_lite._cells import Cell
+import numpy as np
+
+from fairpg_lite import _check
 from fairpg_lite._files import write_whole
 
 FORMAT = 1
@@ -19,7 +29,118 @@ TABLE, SIDECAR = "table.csv", "table.json"
 Record = dict[str, Any]
 Key = tuple[str, float, int]
 _ABOUT = ("lam", "seed", "seconds")
-_LONG = (str, list, dict)
+# A directory name on every system; no separator, no leading dot.
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+=-]*")
+
+
+class Experiment(Protocol):
+    """One method on one data set: a frozen dataclass whose fields are its configuration."""
+
+    @property
+    def name(self) -> str: ...
+
+    def __call__(self, lam: float, seed: int) -> dict[str, Any]: ...
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One run: ``experiment(lam, seed)``, stored as one file.
+
+    Chapter 15.
+
+    Attributes:
+        experiment: a frozen dataclass with a ``name`` that can be called with (lam, seed).
+        lam: weight of the disparity, zero or more.
+        seed: fixes data, initialisation and sampling, zero or more.
+    """
+
+    experiment: Experiment
+    lam: float
+    seed: int
+
+    def __post_init__(self) -> None:
+        name, lam = getattr(self.experiment, "name", None), self.lam
+        if not dataclasses.is_dataclass(self.experiment) or isinstance(self.experiment, type):
+            raise TypeError(
+                f"Cell: experiment is {self.experiment!r}; give an instance of a frozen dataclass, "
+                "whose fields are stored as its configuration."
+            )
+        if not isinstance(name, str) or not _NAME.fullmatch(name):
+            raise ValueError(
+                f"Cell: the name of {type(self.experiment).__name__} is {name!r}; it becomes a "
+                "directory: give letters, digits and any of ._+=- after the first of them."
+            )
+        if isinstance(lam, bool) or not isinstance(lam, Real) or not 0 <= lam < math.inf:
+            raise ValueError(f"Cell: lam is {lam!r}; give a finite number, zero or more.")
+        object.__setattr__(self, "lam", float(lam) + 0.0)  # -0.0 is 0.0 and has its file name
+        object.__setattr__(self, "seed", _check.seed("Cell: seed", self.seed))
+
+    @property
+    def about(self) -> Record:
+        """Method, lambda and seed, as they are stored."""
+        return {"method": self.experiment.name, "lam": self.lam, "seed": self.seed}
+
+    @property
+    def config(self) -> Record:
+        """The experiment's class and fields, as they are stored."""
+        return plain(self.experiment.name, _settings(self.experiment))
+
+    def path(self, out: str | Path) -> Path:
+        """Where this cell is stored below ``out``; different cells never share a file."""
+        lam = repr(self.lam).removesuffix(".0")
+        return Path(out) / self.experiment.name / f"lam={lam}_seed={self.seed}.json"
+
+
+def grid(experiment: Experiment, lambdas: Iterable[float], seeds: Iterable[int]) -> list[Cell]:
+    """Every lambda with every seed, lambda by lambda.
+
+    Chapter 15.
+    """
+    numbers = list(seeds)
+    cells = [Cell(experiment, lam, seed) for lam in lambdas for seed in numbers]
+    if not cells:
+        raise ValueError("grid: no lambdas or no seeds; give at least one of each.")
+    return cells
+
+
+def plain(where: str, values: dict[str, Any]) -> dict[str, Any]:
+    """``values`` as JSON gives them back, or an error that names the entry JSON cannot hold.
+
+    Tuples become lists and numpy's scalars Python's; floats keep every digit. NaN and infinity
+    are refused: they are no JSON, and a run that gives them has failed.
+
+    >>> plain("result", {"ndcg": 0.5, "theta": (1, 2)})
+    {'ndcg': 0.5, 'theta': [1, 2]}
+    """
+    stored = {}
+    for name, value in values.items():
+        try:
+            stored[f"{name}"] = json.loads(json.dumps(value, allow_nan=False, default=_described))
+        except (TypeError, ValueError) as error:
+            raise type(error)(
+                f"{where}[{name!r}] cannot be stored ({error}); give finite numbers, strings, "
+                "lists and dictionaries (a tensor: .tolist(); a function: one with a name of its "
+                "own in its module), or None for what is not defined."
+            ) from error
+    return stored
+
+
+def _described(value: Any) -> Any:
+    """What JSON has no word for."""
+    if isinstance(value, np.generic):
+        return value.item()
+    if hasattr(value, "fingerprint"):  # a dataset: known by its content
+        return {"class": type(value).__name__, "fingerprint": value.fingerprint()}
+    if isinstance(value, FunctionType) and "<" not in value.__qualname__:
+        return f"{value.__module__}.{value.__qualname__}"
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return _settings(value)
+    raise TypeError(f"a {type(value).__name__}")
+
+
+def _settings(value: Any) -> Record:
+    fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+    return {"class": type(value).__name__, **fields}
 
 
 def key(record: Record) -> Key:
@@ -40,60 +161,40 @@ def read_cell(path: Path) -> Record | None:
     return cell if whole and isinstance(cell.get(needed), dict) else None
 
 
-def _check_format(stored: Record, path: Path) -> None:
-    if stored["format"] != FORMAT:
-        raise ValueError(
-            f"sweep: {path} has format {stored['format']!r}, this version writes {FORMAT}; "
-            "choose another `out`, or force=True to compute it anew."
-        )
-
-
 def write_cell(path: Path, cell: Record) -> None:
     """Write whole or not at all: readers see the old file or the new one, never a part."""
-    _write(path, json.dumps(cell, indent=1, sort_keys=True, allow_nan=False) + "\n")
-
-
-def probe(path: Path) -> None:
-    """See that ``path`` can be written, before hours are spent on what goes there."""
-    _write(path.with_name(".probe"), "").unlink(missing_ok=True)
-
-
-def _write(path: Path, text: str) -> Path:
-    try:
-        return write_whole(path, text)
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise OSError(
-            error.errno or 0,
-            f"sweep: cannot write into {path.parent} ({reason}); what was finished before is kept. "
-            "Choose another `out`, or make room there, and run again.",
-        ) from error
+    write_whole(path, json.dumps(cell, indent=1, sort_keys=True, allow_nan=False) + "\n")
 
 
 def finished(cell: Cell, out: Path, table: dict[Key, Record]) -> Record | None:
     """What is stored of ``cell`` if it is done; an error if it was made with other settings."""
-    path = cell.path(out)
-    asked = {"method": cell.experiment.name, "lam": cell.lam, "seed": cell.seed}
-    stored = read_cell(path) or table.get(key(asked))
+    path, about = cell.path(out), cell.about
+    stored = read_cell(path) or table.get(key(about))
     if stored is None:
         return None
-    absent = dict.fromkeys(stored["config"], "absent")
-    for name, value in (asked | absent | cell.config).items():
-        theirs = (stored if name in asked else stored["config"]).get(name, "absent")
-        if theirs != value:
-            if name == "config" and isinstance(theirs, dict) and isinstance(value, dict):
-                pairs = {k: (theirs.get(k), value.get(k)) for k in {**theirs, **value}}
-                name, (theirs, value) = next((k, p) for k, p in pairs.items() if p[0] != p[1])
-            raise ValueError(
-                f"sweep: {path} was made with other settings: {name} is {theirs!r} there and "
-                f"{value!r} here; choose another `out`, or force=True to compute it anew."
-            )
+    other = _difference({name: stored[name] for name in about}, about)
+    other = other or _difference(stored["config"], cell.config)
+    if other is not None:
+        raise ValueError(
+            f"sweep: {path} was made with other settings: {other[0]} is {other[1]!r} there and "
+            f"{other[2]!r} here; choose another `out`, or force=True to compute it anew."
+        )
     return stored if stored["status"] == "done" else None
+
+
+def _difference(there: Record, here: Record) -> tuple[str, Any, Any] | None:
+    """The first setting that differs: its name and both values."""
+    for name in {**here, **there}:
+        one, two = there.get(name, "absent"), here.get(name, "absent")
+        if one != two:
+            inner = _difference(one, two) if isinstance(one, dict) and isinstance(two, dict) else ()
+            return (f"{name}.{inner[0]}", *inner[1:]) if inner else (name, one, two)
+    return None
 
 
 def read_table(out: Path) -> dict[Key, Record]:
     """The finished cells in the table of ``out``; nothing if it has none."""
-    about = _old(out)
+    about = _sidecar(out)
     if not about or not (out / TABLE).exists():
         return {}
     _check_format(about, out / SIDECAR)
@@ -110,40 +211,43 @@ def read_table(out: Path) -> dict[Key, Record]:
 def write_table(out: Path, records: list[Record], **about: Any) -> None:
     """Write the table of all ``records`` and, before it, the sidecar that explains it."""
     # Killed between the two, the old table must still read rightly: its origins keep their numbers.
-    made = _old(out).get("made", [])
+    made, rows, long = _sidecar(out).get("made", []), [], set()
+    records = sorted(records, key=key)
     for record in records:
-        origin = _origin(record)
-        made += [origin] if origin not in made else []
-        for name in record["result"]:
+        result = record["result"]
+        for name in result:
             if name in (*_ABOUT, "method", "made") or not name.isprintable():
                 raise ValueError(f"collect: a measure is called {name!r}; rename it.")
-    records = sorted(records, key=key)
-    long = {n for r in records for n, value in r["result"].items() if isinstance(value, _LONG)}
+        origin = {"commit": record.get("commit", "unknown"), "versions": record.get("versions", {})}
+        made += [origin] if origin not in made else []
+        row = {name: record[name] for name in _ABOUT} | result | {"made": made.index(origin)}
+        told = {name: json.dumps(value, allow_nan=False) for name, value in row.items()}
+        rows.append({"method": record["method"], **told})
+        long |= {name for name, value in result.items() if isinstance(value, str | list | dict)}
     measures = {name for record in records for name in record["result"]}
     # Numbers first, then texts and lists.
     names = ["method", "lam", "seed", *sorted(measures, key=lambda n: (n in long, n))]
     text = io.StringIO()
     table = csv.DictWriter(text, [*names, "seconds", "made"], lineterminator="\n")
     table.writeheader()
-    for record in records:
-        row = {name: record[name] for name in _ABOUT} | record["result"]
-        row["made"] = made.index(_origin(record))
-        told = {name: json.dumps(value, allow_nan=False) for name, value in row.items()}
-        table.writerow({"method": record["method"], **told})
+    table.writerows(rows)
     seconds = round(sum(record["seconds"] for record in records), 3)
-    methods = {record["method"]: record["config"] for record in records}
-    sidecar = {"format": FORMAT, **about, "runs": len(records), "seconds": seconds}
-    sidecar |= {"made": made, "methods": methods}
-    _write(out / SIDECAR, json.dumps(sidecar, indent=1, allow_nan=False) + "\n")
-    _write(out / TABLE, text.getvalue())
+    sidecar = {"format": FORMAT, **about, "runs": len(records), "seconds": seconds, "made": made}
+    sidecar["methods"] = {r["method"]: r["config"] for r in records}
+    write_whole(out / SIDECAR, json.dumps(sidecar, indent=1, allow_nan=False) + "\n")
+    write_whole(out / TABLE, text.getvalue())
 
 
-def _origin(record: Record) -> Record:
-    return {"commit": record.get("commit", "unknown"), "versions": record.get("versions", {})}
-
-
-def _old(out: Path) -> Record:
+def _sidecar(out: Path) -> Record:
     try:
         return json.loads((out / SIDECAR).read_text("utf-8"))
     except (FileNotFoundError, NotADirectoryError):
         return {}
+
+
+def _check_format(stored: Record, path: Path) -> None:
+    if stored["format"] != FORMAT:
+        raise ValueError(
+            f"sweep: {path} has format {stored['format']!r}, this version writes {FORMAT}; "
+            "choose another `out`, or force=True to compute it anew."
+        )

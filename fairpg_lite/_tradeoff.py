@@ -23,6 +23,15 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+def new_scorer(train: RankingDataset, hidden: int | None, seed: int) -> nn.Module:
+    """An untrained scorer for ``train``: linear, or with a layer of ``hidden`` units."""
+    how: dict[str, Any] = {"dtype": train.features.dtype}
+    how["generator"] = torch.Generator().manual_seed(seed)
+    if hidden is None:
+        return LinearScorer(train.n_features, **how)
+    return MLPScorer(train.n_features, hidden, **how)
+
+
 @dataclass(frozen=True)
 class Training:
     """Fair-PG-Rank on one data set, as an experiment of a sweep: train, then judge on ``test``."""
@@ -35,15 +44,8 @@ class Training:
     judge: Mapping[str, Any] = field(default_factory=dict)
     name: str = "fair_pg_rank"
 
-    def scorer(self, seed: int) -> nn.Module:
-        how: dict[str, Any] = {"dtype": self.train.features.dtype}
-        how["generator"] = torch.Generator().manual_seed(seed)
-        if self.hidden is None:
-            return LinearScorer(self.train.n_features, **how)
-        return MLPScorer(self.train.n_features, self.hidden, **how)
-
     def __call__(self, lam: float, seed: int) -> dict[str, Any]:
-        scorer = self.scorer(seed)
+        scorer = new_scorer(self.train, self.hidden, seed)
         config = replace(self.config, lam=lam, seed=seed)
         fit(scorer, self.train, config, valid=self.valid, progress=False)
         judge: dict[str, Any] = {"seed": seed}
@@ -113,8 +115,7 @@ def tradeoff(
     records = run_cells(cells, out, **how)
     for cell, record in zip(cells, records, strict=True):
         if weights := record.get("result", {}).get("weights"):
-            scorer = training.scorer(cell.seed)
-            dtype = train.features.dtype
+            scorer, dtype = new_scorer(train, hidden, cell.seed), train.features.dtype
             scorer.load_state_dict({n: torch.tensor(v, dtype=dtype) for n, v in weights.items()})
             used = replace(config, lam=cell.lam, seed=cell.seed)
             where = out / "models" / name / cell.path("").stem

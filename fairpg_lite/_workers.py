@@ -6,15 +6,16 @@ again.
 """
 
 import random
+import signal
 import sys
 import threading
 import time
 import traceback
 from collections.abc import Callable, Generator, Iterator, Sequence
-from concurrent.futures import CancelledError, Future
+from concurrent.futures import BrokenExecutor, CancelledError, Future
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
+from itertools import islice
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any
@@ -22,9 +23,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from fairpg_lite import _provenance
-from fairpg_lite._cells import Cell, plain
 from fairpg_lite._extras import require
+from fairpg_lite._provenance import versions
+from fairpg_lite._records import Cell, plain
 
 # A Dask worker may have several threads, and all that `same_world` sets belongs to the process.
 _ONE_AT_A_TIME = threading.RLock()
@@ -46,45 +47,39 @@ def outcomes(
     cells: Sequence[Numbered], n_jobs: int, scheduler: str | None, patience: float
 ) -> Outcomes:
     """Compute ``cells``; each outcome with its number as soon as it is there."""
-    dtype = torch.get_default_dtype()
     if scheduler is not None:
         require("distributed", "cluster")
         from fairpg_lite._cluster import on_cluster
 
-        experiments = [cell for _, cell in cells]
-        with on_cluster(scheduler, experiments, patience, compute) as (submit, watch):
-            yield from gather(submit, watch, cells, dtype)
+        with on_cluster(scheduler, [cell for _, cell in cells], patience) as (submit, watch):
+            yield from gather(submit, cells, watch=watch)
     elif n_jobs == 1:
         for number, cell in cells:
-            yield number, compute(cell, dtype)
+            yield number, compute(cell, torch.get_default_dtype())
     else:
-        require("joblib", "experiments")
-        from joblib.externals import loky
-
-        workers = loky.cpu_count() if n_jobs < 0 else n_jobs
-        # Kept for the next sweep: a worker takes seconds to import torch.
-        pool = loky.get_reusable_executor(max_workers=workers, timeout=300, env=_ONE_THREAD)
-        try:
-            yield from gather(partial(pool.submit, compute), lambda: None, cells, dtype)
-        except BaseException:  # Ctrl-C, or the caller has closed this generator
-            pool.shutdown(wait=True, kill_workers=True)
-            raise
+        with _processes(n_jobs) as (submit, workers):
+            yield from gather(submit, cells, at_once=2 * workers)
 
 
 def gather(
-    submit: Callable[[Cell, torch.dtype], Future],
-    watch: Callable[[], None],
+    submit: Callable[..., Future],
     cells: Sequence[Numbered],
-    dtype: torch.dtype,
+    at_once: int = sys.maxsize,
+    watch: Callable[[], None] = lambda: None,
 ) -> Outcomes:
-    """All ``cells``, on any executor; ``watch`` is called while nothing arrives."""
+    """All ``cells``, so many at once, on any executor; ``watch`` is called while nothing comes."""
+    waiting, numbers = iter(cells), dict[Future, int]()
     done: SimpleQueue[Future] = SimpleQueue()
-    numbers: dict[Future, int] = {}
-    for number, cell in cells:
-        future = submit(cell, dtype)
-        numbers[future] = number
-        future.add_done_callback(done.put)
-    while numbers:
+    while True:
+        try:
+            for number, cell in islice(waiting, at_once - len(numbers)):
+                future = submit(compute, cell, torch.get_default_dtype())
+                numbers[future] = number
+                future.add_done_callback(done.put)
+        except BrokenExecutor:  # what it was given before says why
+            waiting = iter(())
+        if not numbers:
+            return
         try:
             future = done.get(timeout=1)
         except Empty:
@@ -99,28 +94,58 @@ def gather(
             yield Lost(f"{type(error).__name__}: {error}")
 
 
+@contextmanager
+def _processes(n_jobs: int) -> Iterator[tuple[Callable[..., Future], int]]:
+    """How to submit to processes of this machine, and their number; killed after an error.
+
+    They are kept for the next sweep otherwise: a worker takes seconds to import torch.
+    """
+    require("joblib", "experiments")
+    from joblib.externals import loky
+
+    workers = loky.cpu_count() if n_jobs < 0 else n_jobs
+    # A terminal sends Ctrl-C to all of a group; this process alone answers it.
+    deaf = {"initializer": signal.signal, "initargs": (signal.SIGINT, signal.SIG_IGN)}
+    pool = loky.get_reusable_executor(workers, timeout=300, env=_ONE_THREAD, **deaf)
+    given: list[Future] = []
+
+    def submit(*job: Any) -> Future:
+        given.append(pool.submit(*job))
+        return given[-1]
+
+    try:
+        yield submit, workers
+    except BaseException:  # Ctrl-C, or the caller has closed this generator
+        # Killed, loky's thread looks for work that is handed in and not yet taken, and fails with
+        # a traceback of its own; `at_once` is less than its queue holds, so it takes all soon.
+        while not all(future.running() or future.done() for future in given):
+            time.sleep(0.01)
+        pool.shutdown(wait=True, kill_workers=True)
+        raise
+
+
 def compute(cell: Cell, dtype: torch.dtype) -> dict[str, Any]:
     """Run one cell: its result, or the error it ended with, beside versions and seconds.
 
     ``dtype`` is torch's default number format in the process that asked.
     """
     with _ONE_AT_A_TIME:
-        return _compute(cell, dtype)
-
-
-def _compute(cell: Cell, dtype: torch.dtype) -> dict[str, Any]:
-    start = time.perf_counter()
-    outcome: dict[str, Any]
-    try:
-        with same_world(cell.seed, dtype):
-            result = cell.experiment(cell.lam, cell.seed)
-        if not isinstance(result, dict):
-            raise TypeError(f"{cell.experiment.name} returned {result!r}; return a dictionary.")
-        outcome = {"status": "done", "result": plain("result", result)}
-    except (Exception, SystemExit) as error:
-        outcome = {"status": "failed", "error": describe(error)}
-    seconds = round(time.perf_counter() - start, 6)
-    return {**outcome, "versions": _provenance.versions(), "seconds": seconds}
+        start = time.perf_counter()
+        outcome: dict[str, Any]
+        try:
+            with same_world(cell.seed, dtype):
+                result = cell.experiment(cell.lam, cell.seed)
+            if not isinstance(result, dict):
+                raise TypeError(f"{cell.experiment.name} returned {result!r}; return a dictionary.")
+            outcome = {"status": "done", "result": plain("result", result)}
+        except (Exception, SystemExit) as error:
+            # The way to the error from this function on, without this machine's directories.
+            frames = traceback.extract_tb(error.__traceback__)[1:]
+            way = [f"{Path(f.filename).name}:{f.lineno} in {f.name}: {f.line}" for f in frames]
+            told = {"type": type(error).__name__, "message": str(error), "traceback": way}
+            outcome = {"status": "failed", "error": told}
+        seconds = round(time.perf_counter() - start, 6)
+    return {**outcome, "versions": versions(), "seconds": seconds}
 
 
 @contextmanager
@@ -147,19 +172,3 @@ def same_world(seed: int, dtype: torch.dtype) -> Iterator[None]:
             torch.set_default_dtype(before[1])
             random.setstate(streams[0])
             np.random.set_state(streams[1])  # noqa: NPY002
-
-
-def describe(error: BaseException) -> dict[str, Any]:
-    """An error as it is stored: type, message and the way to it, without this machine's paths."""
-    # The first frame is `_compute`, above.
-    frames = traceback.extract_tb(error.__traceback__)[1:]
-    way = [f"{_short(f.filename)}:{f.lineno} in {f.name}: {f.line}" for f in frames]
-    return {"type": type(error).__name__, "message": str(error), "traceback": way}
-
-
-def _short(filename: str) -> str:
-    """The path below the package's or an installed library's root, else the bare name."""
-    path = Path(filename)
-    roots = [_provenance.PACKAGE.parent, *(Path(p) for p in sys.path if "-packages" in p)]
-    inside = [path.relative_to(root).as_posix() for root in roots if path.is_relative_to(root)]
-    return inside[0] if inside else path.name

@@ -13,18 +13,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fairpg_lite import _provenance
-from fairpg_lite._cells import Cell, Experiment, grid
 from fairpg_lite._extras import require
-from fairpg_lite._files import clear_leftovers
+from fairpg_lite._files import clear_leftovers, write_whole
 from fairpg_lite._progress import progress_bar
 from fairpg_lite._records import (
     FORMAT,
     TABLE,
-    Key,
+    Cell,
+    Experiment,
     Record,
     finished,
+    grid,
     key,
-    probe,
     read_cell,
     read_table,
     write_cell,
@@ -64,10 +64,11 @@ def sweep(
     >>> with tempfile.TemporaryDirectory() as out:
     ...     cells = sweep(Power(), [0, 0.5], range(2), out, progress=False)
     ...     again = sweep(Power(), [0, 0.5], range(2), out, progress=False)  # computes nothing
-    >>> [cell["result"]["value"] for cell in cells]
-    [0.0, 1.0, 0.25, 1.25]
-    >>> again == cells
-    True
+    ...     rows = collect(out).read_text().splitlines()
+    >>> [cell["result"]["value"] for cell in cells], again == cells
+    ([0.0, 1.0, 0.25, 1.25], True)
+    >>> [row.split(",")[:4] for row in rows[::4]]
+    [['method', 'lam', 'seed', 'value'], ['power', '0.5', '1', '1.25']]
     """
     return run_cells(grid(experiment, lambdas, seeds), out, **how)
 
@@ -107,118 +108,37 @@ def run_cells(
     cells, out = list(cells), Path(out)
     _check(cells, n_jobs)
     table = {} if force else read_table(out)
-    stored = {} if force else _stored(cells, out, table)
+    done = {} if force else {i: finished(cell, out, table) for i, cell in enumerate(cells)}
+    stored = {i: record for i, record in done.items() if record is not None}
+    for i in stored:
+        clear_leftovers(cells[i].path(out))  # of a sweep that was killed
     pending = [i for i in range(len(cells)) if i not in stored]
-    for path in {cells[i].path(out).parent: cells[i].path(out) for i in pending}.values():
-        probe(path)
+    for folder in {cells[i].path(out).parent for i in pending}:
+        write_whole(folder / ".probe", "").unlink()  # before hours are spent
     commit = _provenance.commit([out]) if pending else ""
     with progress_bar(description, len(cells), "cell", progress) as bar:
         bar.update(len(stored))
         with closing(_persistent(cells, pending, n_jobs, scheduler, patience)) as results:
-            for number, outcome in results:
+            for i, outcome in results:
+                # Another sweep on the same directory may have been faster.
+                theirs = None if force else finished(cells[i], out, {})
                 # Workers run this code to the letter, or they are refused: its commit is theirs.
-                stored[number] = _store(cells[number], out, {**outcome, "commit": commit}, force)
+                made = {"config": cells[i].config, **outcome, "commit": commit}
+                stored[i] = theirs or {"format": FORMAT, **cells[i].about, **made}
+                if theirs is None:
+                    write_cell(cells[i].path(out), stored[i])
                 bar.update(1)
-    _warn_of_failures([stored[i] for i in range(len(cells))], cells, out)
+    failed = [i for i in range(len(cells)) if stored[i]["status"] == "failed"]
+    if failed:
+        error = stored[failed[0]]["error"]
+        warnings.warn(
+            f"sweep: {len(failed)} of {len(cells)} cells failed; the first is "
+            f"{cells[failed[0]].path(out)}: {error['type']}: {error['message']}. Its file has the "
+            "traceback; a repeated sweep tries them again.",
+            RuntimeWarning,
+            stacklevel=2,
+        )
     return [stored[i] for i in range(len(cells))]
-
-
-def load_cells(out: str | Path, *, failed: bool = False) -> list[Record]:
-    """Every finished cell of a sweep, from its files and its table, by method, lambda and seed.
-
-    With ``failed`` also the cells that ended with an error; they have "error" for "result".
-
-    Chapter 15.
-    """
-    if not Path(out).is_dir():
-        raise FileNotFoundError(f"load_cells: {out} is not a directory; give a sweep's `out`.")
-    cells = [c for c in _load(Path(out)).values() if failed or c["status"] == "done"]
-    return sorted(cells, key=key)
-
-
-def as_table(cells: Iterable[Record]) -> "pd.DataFrame":
-    """Finished cells as a table: a row for each run, with method, lam, seed and its results.
-
-    NDCG, where there is one, is the first of the results. Chapter 15.
-    """
-    rows = [{n: c[n] for n in ("method", "lam", "seed")} | c["result"] for c in cells]
-    table = require("pandas", "experiments").DataFrame(rows)
-    return table[sorted(table.columns, key=lambda n: n not in ("method", "lam", "seed", "ndcg"))]
-
-
-def collect(out: str | Path, *, without: Iterable[str] = (), **about: Any) -> Path:
-    """Make one table of a sweep's finished cells and remove their files; returns ``table.csv``.
-
-    A row is a run, with all digits. ``table.json`` beside it has the settings, commit and versions
-    that made them, and ``about`` (the command, say). Results named in ``without`` are left out.
-    Failed cells stay files, to be tried again. A collected sweep is read by `load_cells` and
-    continued by `run_cells` like any other.
-
-    Chapter 15.
-
-    >>> import tempfile
-    >>> from dataclasses import dataclass
-    >>> @dataclass(frozen=True)
-    ... class Power:
-    ...     name = "power"
-    ...
-    ...     def __call__(self, lam, seed):
-    ...         return {"value": lam**2 + seed}
-    >>> with tempfile.TemporaryDirectory() as out:
-    ...     cells = sweep(Power(), [0.1], [0, 1], out, progress=False)
-    ...     rows = collect(out).read_text().splitlines()
-    ...     load_cells(out) == cells
-    True
-    >>> [row.split(",")[:4] for row in rows]  # doctest: +NORMALIZE_WHITESPACE
-    [['method', 'lam', 'seed', 'value'], ['power', '0.1', '0', '0.010000000000000002'],
-     ['power', '0.1', '1', '1.01']]
-    """
-    out = Path(out)
-    with _alone(out):
-        found = _files(out)
-        done = {key(c): _less(c, {*without}) for c in found.values() if c["status"] == "done"}
-        settings = {cell["method"]: cell["config"] for cell in done.values()}
-        # Rows with the settings of a sweep that was since forced to others are superseded.
-        rows = {
-            k: r
-            for k, r in read_table(out).items()
-            if settings.get(k[0], r["config"]) == r["config"]
-        }
-        write_table(out, list((rows | done).values()), **about)
-        for path in [path for path, cell in found.items() if cell["status"] == "done"]:
-            path.unlink(missing_ok=True)
-            with suppress(OSError):  # a failed cell, or another sweep's: not empty
-                path.parent.rmdir()
-    return out / TABLE
-
-
-def _less(cell: Record, names: set[str]) -> Record:
-    return {**cell, "result": {n: v for n, v in cell["result"].items() if n not in names}}
-
-
-@contextmanager
-def _alone(out: Path) -> Iterator[None]:
-    """Two that collect at once would lose what one of them wrote."""
-    folder = os.open(out, os.O_RDONLY)
-    try:
-        with suppress(ImportError):  # Windows
-            import fcntl
-
-            fcntl.flock(folder, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(folder)
-
-
-def _files(out: Path) -> dict[Path, Record]:
-    found = {path: read_cell(path) for path in out.rglob("lam=*_seed=*.json")}
-    return {path: cell for path, cell in found.items() if cell is not None}
-
-
-def _load(out: Path) -> dict[Key, Record]:
-    # Files first: `collect` writes the table before it removes them.
-    files = {key(cell): cell for cell in _files(out).values()}
-    return read_table(out) | files
 
 
 def _check(cells: list[Cell], n_jobs: int) -> None:
@@ -231,17 +151,6 @@ def _check(cells: list[Cell], n_jobs: int) -> None:
             remedy = "drop one" if seen[path] == config else "give the experiments different names"
             raise ValueError(f"sweep: two cells would be stored as {path}; {remedy}.")
         seen[path] = config
-
-
-def _stored(cells: list[Cell], out: Path, table: dict[Key, Record]) -> dict[int, Record]:
-    """What an earlier sweep finished; the traces it left when it was killed are removed."""
-    stored = {}
-    for i, cell in enumerate(cells):
-        done = finished(cell, out, table)
-        if done is not None:
-            stored[i] = done
-            clear_leftovers(cell.path(out))
-    return stored
 
 
 def _persistent(
@@ -271,25 +180,75 @@ def _persistent(
         pending = pending[1:] + pending[:1]
 
 
-def _store(cell: Cell, out: Path, outcome: Record, force: bool) -> Record:
-    """Write a cell, unless another sweep on the same directory was faster."""
-    theirs = None if force else finished(cell, out, {})
-    if theirs is not None:
-        return theirs
-    about = {"method": cell.experiment.name, "lam": cell.lam, "seed": cell.seed}
-    record: Record = {"format": FORMAT, **about, "config": cell.config, **outcome}
-    write_cell(cell.path(out), record)
-    return record
+def load_cells(out: str | Path, *, failed: bool = False) -> list[Record]:
+    """Every finished cell of a sweep, from its files and its table, by method, lambda and seed.
+
+    With ``failed`` also the cells that ended with an error; they have "error" for "result".
+
+    Chapter 15.
+    """
+    out = Path(out)
+    if not out.is_dir():
+        raise FileNotFoundError(f"load_cells: {out} is not a directory; give a sweep's `out`.")
+    # Files first: `collect` writes the table before it removes them.
+    files = {key(cell): cell for cell in _files(out).values()}
+    cells = (read_table(out) | files).values()
+    return sorted((c for c in cells if failed or c["status"] == "done"), key=key)
 
 
-def _warn_of_failures(records: list[Record], cells: list[Cell], out: Path) -> None:
-    failed = [i for i, record in enumerate(records) if record["status"] == "failed"]
-    if failed:
-        error = records[failed[0]]["error"]
-        warnings.warn(
-            f"sweep: {len(failed)} of {len(cells)} cells failed; the first is "
-            f"{cells[failed[0]].path(out)}: {error['type']}: {error['message']}. Its file has the "
-            "traceback; a repeated sweep tries them again.",
-            RuntimeWarning,
-            stacklevel=3,
-        )
+def as_table(cells: Iterable[Record]) -> "pd.DataFrame":
+    """Finished cells as a table: a row for each run, with method, lam, seed and its results.
+
+    NDCG, where there is one, is the first of the results. Chapter 15.
+    """
+    rows = [{n: c[n] for n in ("method", "lam", "seed")} | c["result"] for c in cells]
+    table = require("pandas", "experiments").DataFrame(rows)
+    return table[sorted(table.columns, key=lambda n: n not in ("method", "lam", "seed", "ndcg"))]
+
+
+def collect(out: str | Path, *, without: Iterable[str] = (), **about: Any) -> Path:
+    """Make one table of a sweep's finished cells and remove their files; returns ``table.csv``.
+
+    A row is a run, with all digits. ``table.json`` beside it has the settings, commit and versions
+    that made them, and ``about`` (the command, say). Results named in ``without`` are left out.
+    Failed cells stay files, to be tried again. A collected sweep is read by `load_cells` and
+    continued by `run_cells` like any other.
+
+    Chapter 15.
+    """
+    out, without = Path(out), {*without}
+    with _alone(out):
+        found = {path: cell for path, cell in _files(out).items() if cell["status"] == "done"}
+        done = {key(cell): cell for cell in found.values()}
+        for k, cell in done.items():
+            result = {n: v for n, v in cell["result"].items() if n not in without}
+            done[k] = {**cell, "result": result}
+        # Rows with the settings of a sweep that was since forced to others are superseded.
+        settings = {cell["method"]: cell["config"] for cell in done.values()}
+        old = read_table(out).items()
+        rows = {k: r for k, r in old if settings.get(k[0], r["config"]) == r["config"]}
+        write_table(out, list((rows | done).values()), **about)
+        for path in found:
+            path.unlink(missing_ok=True)
+            with suppress(OSError):  # a failed cell, or another sweep's: not empty
+                path.parent.rmdir()
+    return out / TABLE
+
+
+@contextmanager
+def _alone(out: Path) -> Iterator[None]:
+    """Two that collect at once would lose what one of them wrote."""
+    folder = os.open(out, os.O_RDONLY)
+    try:
+        with suppress(ImportError):  # Windows
+            import fcntl
+
+            fcntl.flock(folder, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(folder)
+
+
+def _files(out: Path) -> dict[Path, Record]:
+    found = {path: read_cell(path) for path in out.rglob("lam=*_seed=*.json")}
+    return {path: cell for path, cell in found.items() if cell is not None}

@@ -5,21 +5,23 @@ import os
 import socket
 import subprocess
 import sys
-import time
+import threading
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import sweep_experiments as experiments
 import torch
-from sweep_experiments import Careless, Deadly, Failing, Plain
+from sweep_experiments import Careless, Deadly, Failing, Plain, Waiting
 
-from fairpg_lite import _provenance, grid, load_cells, run_cells, sweep
+from fairpg_lite import __version__, _provenance, grid, load_cells, run_cells, sweep
 from fairpg_lite._workers import Lost
 
 distributed = pytest.importorskip("distributed")
 sweep_module = importlib.import_module("fairpg_lite.sweep")
 cluster_module = importlib.import_module("fairpg_lite._cluster")
 ROOT = Path(__file__).resolve().parents[1]
+START = 300  # seconds a worker may take to start
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +49,7 @@ def timeless(cells):
 
 
 def on(cluster, cells, out):
-    cluster.wait_for_workers(2)
+    cluster.wait_for_workers(2, timeout=START)
     return run_cells(cells, out, scheduler=cluster.scheduler_address, progress=False)
 
 
@@ -67,6 +69,8 @@ def test_a_worker_is_killed_during_the_sweep(cluster, tmp_path, monkeypatch, all
     flag = tmp_path / "flag"
     cells = grid(Deadly(str(flag)), [0, 0.1, 25], range(4)) + grid(Careless(), [0.5, 3], range(3))
     serial = run_cells(cells, tmp_path / "serial", progress=False)  # no flag yet: nobody dies
+    cluster.wait_for_workers(2, timeout=START)
+    before = {worker.pid for worker in cluster.scheduler.workers.values()}
     written, lost = [], []
     write, outcomes = sweep_module.write_cell, sweep_module.outcomes
 
@@ -85,7 +89,11 @@ def test_a_worker_is_killed_during_the_sweep(cluster, tmp_path, monkeypatch, all
     flag.touch()
     out = tmp_path / "cluster"
     there = on(cluster, cells, out)
-    assert not flag.exists()  # who takes it away dies, and nobody else can
+    (died,) = tmp_path.glob("flag.*")  # who renames it dies, and nobody else can
+    # The dead one was struck off before its cells went elsewhere; the other one never died.
+    after = {worker.pid for worker in cluster.scheduler.workers.values()}
+    assert len(before) == 2
+    assert before - after == {int(died.suffix[1:])}
     assert sorted(written) == sorted(cell.path(out) for cell in cells)
     assert timeless(there) == timeless(serial)
     assert timeless(load_cells(out)) == timeless(load_cells(tmp_path / "serial"))
@@ -124,13 +132,23 @@ def test_ctrl_c_leaves_finished_cells_and_an_idle_cluster(cluster, tmp_path, mon
             raise KeyboardInterrupt
 
     monkeypatch.setattr(sweep_module, "write_cell", interrupted)
+    gone = Gone(cluster.scheduler)
     with pytest.raises(KeyboardInterrupt):
         on(cluster, grid(Plain(pause=0.05), [0], range(500)), tmp_path)
     assert len(load_cells(tmp_path)) == 3
-    deadline = time.monotonic() + 600
-    while cluster.scheduler.tasks and time.monotonic() < deadline:
-        time.sleep(0.05)
+    assert gone.client.wait(timeout=START)
     assert len(cluster.scheduler.tasks) == 0  # what was queued is forgotten
+
+
+class Gone(distributed.SchedulerPlugin):
+    """Sets ``client`` when the scheduler is done with one that has left."""
+
+    def __init__(self, scheduler):
+        self.client = threading.Event()
+        scheduler.add_plugin(self, name="gone")
+
+    def remove_client(self, scheduler, client):
+        self.client.set()
 
 
 @pytest.mark.parametrize(
@@ -159,30 +177,44 @@ def scheduler():
 
     def start(*words, path=""):
         env = {**os.environ, "PYTHONPATH": path, "DASK_DISTRIBUTED__LOGGING__DISTRIBUTED": "error"}
-        command = [sys.executable, "-P", "-m", "distributed.cli." + words[0], *words[1:]]
-        processes.append(subprocess.Popen(command, env=env, stderr=subprocess.DEVNULL))
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL, "text": True}
+        processes.append(subprocess.Popen([sys.executable, "-P", *words], env=env, **pipes))
         return processes[-1]
 
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    start("dask_scheduler", "--host", "127.0.0.1", "--port", str(port), "--no-dashboard")
-    address = f"tcp://127.0.0.1:{port}"
-    while True:
-        try:
-            cluster_module._knock(address)
-            break
-        except OSError:
-            assert processes[0].poll() is None
+    address = start("-c", SCHEDULER).stdout.readline().strip()  # its first word: it is there
 
     def worker(path):
+        """Started, and known to the scheduler."""
         words = ("--no-nanny", "--nthreads", "1", "--no-dashboard", "--name", str(len(processes)))
-        return start("dask_worker", address, *words, path=path)
+        process = start("-m", "distributed.cli.dask_worker", address, *words, path=path)
+        with distributed.Client(address, set_as_default=False) as client:
+            client.wait_for_workers(len(processes) - 1, timeout=START)
+        return process
 
     yield address, worker, processes
     for process in processes:
         process.kill()
-        process.wait()
+        process.communicate()
+
+
+SCHEDULER = """
+import asyncio, distributed
+async def main():
+    async with distributed.Scheduler(host="127.0.0.1", port=0, dashboard=False) as scheduler:
+        print(scheduler.address, flush=True)
+        await scheduler.finished()
+asyncio.run(main())
+"""
+
+
+def older_package(folder):
+    """This package as its predecessor; returns the folder that holds it."""
+    for name, content in _provenance.sources("fairpg_lite"):
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+    (folder / "fairpg_lite" / "_version.py").write_text('__version__ = "0.0.1"\n')
+    return str(folder)
 
 
 def test_workers_get_the_experiment_with_the_job_and_an_older_package_is_refused(
@@ -194,15 +226,7 @@ def test_workers_get_the_experiment_with_the_job_and_an_older_package_is_refused
     cells = grid(Plain(), [0, 0.1], range(2))
     there = run_cells(cells, tmp_path / "there", scheduler=address, progress=False)
     assert timeless(there) == timeless(run_cells(cells, tmp_path / "here", progress=False))
-    old = tmp_path / "old" / "fairpg_lite"
-    for name, content in _provenance.sources("fairpg_lite"):
-        path = old.parent / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content)
-    (old / "_version.py").write_text('__version__ = "0.0.1"\n')
-    worker(str(old.parent))
-    with distributed.Client(address, set_as_default=False) as client:
-        client.wait_for_workers(2)
+    worker(older_package(tmp_path / "old"))
     with pytest.raises(ValueError, match="do not run what runs here") as caught:
         run_cells(cells, tmp_path / "mixed", scheduler=address, progress=False)
     rows = {row.split("  ")[0]: row.split() for row in str(caught.value).splitlines()}
@@ -210,6 +234,29 @@ def test_workers_get_the_experiment_with_the_job_and_an_older_package_is_refused
     assert "fairpg_lite source" in rows
     assert "torch" not in rows  # only what differs
     assert load_cells(tmp_path / "mixed") == []
+
+
+def test_every_record_has_the_commit_of_the_code_that_ran(scheduler, tmp_path, monkeypatch):
+    """An older package joins in the midst: none of its numbers is stored under our commit."""
+    address, worker, _ = scheduler
+    worker(str(ROOT))
+    monkeypatch.setattr(_provenance, "commit", lambda results=(): "of this code")
+    write, old = sweep_module.write_cell, []
+
+    def join(path, cell):
+        write(path, cell)
+        if not old:
+            old.append(worker(older_package(tmp_path / "old")))
+            (tmp_path / "flag").touch()
+
+    monkeypatch.setattr(sweep_module, "write_cell", join)
+    cells = grid(Waiting(str(tmp_path / "flag")), [0], range(100))
+    with pytest.raises(ValueError, match="do not run what runs here"):
+        run_cells(cells, tmp_path / "out", scheduler=address, progress=False)
+    stored = load_cells(tmp_path / "out")
+    assert 1 <= len(stored) < 100
+    assert {cell["commit"] for cell in stored} == {"of this code"}
+    assert {cell["versions"]["fairpg_lite"] for cell in stored} == {__version__}
 
 
 def test_a_worker_without_the_package_is_refused(scheduler, tmp_path):
@@ -233,8 +280,6 @@ def test_a_cluster_without_workers_is_named_and_given_up(scheduler, tmp_path, mo
     ):
         sweep(Plain(), [0], [0], tmp_path, scheduler=address, progress=False, patience=0.5)
     process = worker(str(ROOT))
-    with distributed.Client(address, set_as_default=False) as client:
-        client.wait_for_workers(1)  # however long it takes to start: patience is for later
     write = sweep_module.write_cell
 
     def kill_after_two(path, cell):
@@ -270,7 +315,30 @@ def test_workers_that_die_and_come_back_are_given_up(monkeypatch):
     monkeypatch.setattr(cluster_module, "WARN_AFTER", 1e9)
     watch = cluster_module.Watch(Flickering(), "tcp://here", patience=1.0)
     with pytest.raises(ConnectionError, match=r"Given up after 1 s"):
-        cluster_module._agree(watch.client, "tcp://here", [], watch)
+        cluster_module._agree(watch, [])
+
+
+def test_the_warning_comes_well_within_thirty_seconds(monkeypatch):
+    """By a clock of our own: no worker from the start, then one that goes after a long while."""
+    now = [0.0]
+    monkeypatch.setattr(cluster_module.time, "monotonic", lambda: now[0])
+    workers = {}
+    client = SimpleNamespace(nthreads=lambda: workers)
+    watch = cluster_module.Watch(client, "tcp://here", patience=300.0)
+    now[0] = 15.0  # asking took so long
+    with pytest.warns(RuntimeWarning, match="for 15 s the Dask cluster at tcp://here has no wor"):
+        watch()
+    watch = cluster_module.Watch(client, "tcp://here", patience=300.0)
+    workers["one"], now[0] = 1, 1000.0
+    watch()
+    workers.clear()
+    watch()  # it may be on its way back
+    now[0] = 1015.0
+    with pytest.warns(RuntimeWarning, match="for 15 s"):
+        watch()
+    now[0] = 1300.0
+    with pytest.raises(ConnectionError, match="for 300 s"):
+        watch()
 
 
 def test_a_killed_scheduler_is_one_message(scheduler, tmp_path, monkeypatch, capfd):

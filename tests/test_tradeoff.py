@@ -78,9 +78,9 @@ def test_two_processes_and_a_hidden_layer(tmp_path):
 
 def test_other_data_or_settings_in_the_same_directory_are_refused(tmp_path):
     run(tmp_path, lams=[0], seeds=1)
-    with pytest.raises(ValueError, match="made with other settings: train is"):
+    with pytest.raises(ValueError, match=r"other settings: train\.fingerprint is"):
         tradeoff(TEST, TEST, [0], 1, out=tmp_path, config=CONFIG, judge={"k": 3})
-    with pytest.raises(ValueError, match="made with other settings: batch_size is 4 there and 1"):
+    with pytest.raises(ValueError, match=r"other settings: config\.lr is 0\.1 there and 0\.001 h"):
         run(tmp_path, config=TrainConfig(epochs=3))
     two = run(tmp_path, lams=[0], seeds=1, config=TrainConfig(epochs=3, disparity=None), name="pg")
     assert set(two["method"]) == {"pg"}
