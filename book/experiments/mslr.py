@@ -32,7 +32,7 @@ from experiments.rankers_report import (
     tradeoff_figure,
 )
 from experiments.rankers_report import table as _table
-from fairpg_lite.baselines import CS
+from fairpg_lite.baselines.rankers import CS
 from fairpg_lite.sweep import Cell, grid
 
 __all__ = [

@@ -13,7 +13,8 @@ import torch
 from torch import Tensor, nn
 
 from experiments.ranking_data import Parts, describe, load_parts
-from fairpg_lite.baselines import CS, gbdt, rank_svm
+from fairpg_lite.baselines import gbdt, rank_svm
+from fairpg_lite.baselines.rankers import CS
 from fairpg_lite.config import TrainConfig
 from fairpg_lite.data import RankingDataset
 from fairpg_lite.evaluate import evaluate

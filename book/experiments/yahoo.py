@@ -28,7 +28,7 @@ from experiments.rankers_report import (
     tradeoff_figure,
 )
 from experiments.ranking_data import load_parts
-from fairpg_lite.baselines import CS
+from fairpg_lite.baselines.rankers import CS
 from fairpg_lite.data.sets import HOW_TO_OBTAIN
 from fairpg_lite.sweep import Cell, grid, load_cells, run_cells
 

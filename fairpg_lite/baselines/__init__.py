@@ -13,10 +13,9 @@ from fairpg_lite.baselines.lp import (
     group_rows,
     post_process,
 )
-from fairpg_lite.baselines.rankers import CS, Fitted, TreeScorer, gbdt, linear_regression, rank_svm
+from fairpg_lite.baselines.rankers import Fitted, TreeScorer, gbdt, linear_regression, rank_svm
 
 __all__ = [
-    "CS",
     "FairnessRows",
     "Fitted",
     "InfeasibleError",
