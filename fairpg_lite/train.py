@@ -270,7 +270,10 @@ def _place(scorer: nn.Module) -> tuple[torch.device, torch.dtype]:
 def _optimizer(parameters: list[nn.Parameter], config: TrainConfig) -> torch.optim.Optimizer:
     if config.optimizer == "sgd":
         return torch.optim.SGD(parameters, config.lr, weight_decay=config.weight_decay)
+    fused = config.device.startswith(("cpu", "cuda"))  # other devices may lack the one-kernel Adam
     try:
-        return torch.optim.Adam(parameters, config.lr, weight_decay=config.weight_decay, fused=True)
-    except RuntimeError:  # an older PyTorch, or a device without the one-kernel Adam
+        return torch.optim.Adam(
+            parameters, config.lr, weight_decay=config.weight_decay, fused=fused
+        )
+    except RuntimeError:  # an older PyTorch
         return torch.optim.Adam(parameters, config.lr, weight_decay=config.weight_decay)
