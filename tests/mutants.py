@@ -114,7 +114,7 @@ MUTANTS = [
     (
         "the checksum of a model's weights is not verified",
         "models.py",
-        'if _digest(weights) != meta.get("sha256"):',
+        'if _digest(weights) != meta["sha256"]:',
         "if not _digest(weights):",
         "test_models.py::test_a_changed_digit_is_noticed",
     ),
