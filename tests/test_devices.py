@@ -13,8 +13,17 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_flatten, tree_map, tree_unflatten
 
-from fairpg_lite import LinearScorer, MLPScorer, RankingDataset, TrainConfig, evaluate, exposure
-from fairpg_lite import fit, fit_to_budget, nodes
+from fairpg_lite import (
+    LinearScorer,
+    MLPScorer,
+    RankingDataset,
+    TrainConfig,
+    evaluate,
+    exposure,
+    fit,
+    fit_to_budget,
+    nodes,
+)
 from fairpg_lite.train import objective_on
 
 ELSEWHERE = "meta"  # a device that PyTorch has everywhere, and that we use for nothing else here
@@ -143,7 +152,7 @@ def test_the_watch_sees_what_is_mixed(elsewhere):
             lambda: here[torch.zeros(2, dtype=torch.int64, device=ELSEWHERE)],
             lambda: torch.empty(3, device=ELSEWHERE).uniform_(generator=torch.Generator()),
         ):
-            with pytest.raises(RuntimeError, match="mixes devices|another device"):
+            with pytest.raises(RuntimeError, match=r"mixes devices|another device"):
                 mix()
 
 
