@@ -2,17 +2,14 @@
 
 import json
 import math
-import os
 import pickle
 from pathlib import Path
 
-import jupytext
 import numpy as np
 import pytest
 import torch
 from sklearn.metrics import ndcg_score
 
-import fairpg_lite
 from experiments import mslr, ranking_data, yahoo
 from experiments.__main__ import main
 from experiments.rankers import FairPGRank, RankSVM, Trees, measure
@@ -385,21 +382,19 @@ def test_measure_counts_queries_without_anything_relevant():
     assert found["err"] == pytest.approx(0.5 * 3 / 16)
 
 
-def test_chapter_10_fills_in_the_real_column(files, tmp_path, monkeypatch, capsys):
-    """The chapter's own cell, with FAIRPG_YAHOO set, on files in the real format."""
+def test_chapter_10_fills_in_the_real_column(files, on_files, tmp_path, monkeypatch):
+    """What the chapter prints, with FAIRPG_YAHOO set, on files in the real format."""
     text = (ROOT / "book" / "10_pg_rank.md").read_text(encoding="utf-8")
-    cells = jupytext.reads(text, "md:myst").cells
-    (cell,) = [c for c in cells if c.cell_type == "code" and 'get("FAIRPG_YAHOO")' in c.source]
-    (tmp_path / "book").mkdir()
-    monkeypatch.chdir(tmp_path / "book")  # no ../results/yahoo here
-    names = {"os": os, "Path": Path, "fpg": fairpg_lite, "yahoo": yahoo}
+    assert "print(yahoo.own_table())" in text
     monkeypatch.delenv("FAIRPG_YAHOO", raising=False)
-    exec(cell.source, dict(names))
-    assert "stays empty" in capsys.readouterr().out
+    nowhere = tmp_path / "yahoo"
+    assert "stays empty" in yahoo.own_table(nowhere)
     monkeypatch.setenv("FAIRPG_YAHOO", str(files))
+    with pytest.raises(ValueError, match="published are"):
+        yahoo.own_table(nowhere)
     monkeypatch.setenv("FAIRPG_YAHOO_ANY_SIZE", "1")
-    exec(cell.source, dict(names))
-    shown = capsys.readouterr().out
+    shown = yahoo.own_table(nowhere)
     assert all(name in shown for name in ("RankSVM", "GBDT", "PG-Rank (neural)", "0.76145"))
     assert "Yahoo" in shown
     assert "stand-in" not in shown
+    assert yahoo.own_table(on_files[1]) == shown  # the same run, stored

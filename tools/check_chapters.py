@@ -36,7 +36,6 @@ FIRST_EDITION = {
     f"{name}.md"
     for name in (
         "09_synthetic",
-        "10_pg_rank",
         "11_individual_fairness",
         "12_german_credit",
         "13_scoreboard",

@@ -109,8 +109,9 @@ def print_verdicts(*names: str, results: Results | None = None) -> None:
         print(textwrap.indent(textwrap.fill(judged.claim.words, 74), "    "))
         for part in judged.parts:
             print(f"    - {part.claim.id}: {part.verdict}")
-        _print_findings(judged.findings)
-        if all(finding.outcome == "missing" for finding in judged.findings):
+        if any(finding.outcome != "missing" for finding in judged.findings):
+            _print_findings(judged.findings)
+        else:  # no results on these data: what others show
             for beside, found in judged.beside:
                 if any(finding.outcome != "missing" for finding in found):
                     print(f"    {beside.label}:")
@@ -121,7 +122,7 @@ def _print_findings(findings: Iterable[Finding]) -> None:
     for finding in findings:
         asks = f"(claim: {finding.check.region}) {_OUTCOMES[finding.outcome]}"
         text = f"{finding.check.words}: {number(finding)} {asks}"
-        print(textwrap.fill(text, 78, initial_indent="    - ", subsequent_indent="      "))
+        print(textwrap.fill(text, 76, initial_indent="    - ", subsequent_indent="      "))
 
 
 def board_html(board: Sequence[Judged]) -> str:
