@@ -6,6 +6,7 @@ is one query. ``TrainConfig(compiled=...)`` is the only way in.
 """
 
 import math
+from collections import namedtuple
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -76,40 +77,16 @@ def serves(scorer: nn.Module, dataset: RankingDataset, config: TrainConfig) -> b
     return bool(config.compiled)
 
 
-class Problem(NamedTuple):
-    """What is known of documents ``(N,)`` and queries ``(Q,)`` before training, and the objective.
-
-    Query q owns the rows ``offsets[q]:offsets[q + 1]``; its utility is constant + sum of weight
-    times exposure. Baselines and disparities have the numbers above; 0 samples: exact.
-    """
-
-    offsets: np.ndarray
-    weight: np.ndarray
-    constant: np.ndarray
-    merit: np.ndarray
-    groups: np.ndarray
-    n_groups: int
-    bias: np.ndarray
-    lam: float
-    samples: int
-    baseline: int
-    disparity: int
-    undefined: float
-
-
-class Times(NamedTuple):
-    """When to look at the race of n documents: from x = first in steps of ``step[n]``.
-
-    Nodes z and coefficients a stand at ``at[n]:at[n + 1]``; gaps are narrowed to ``widest[n]``.
-    """
-
-    z: np.ndarray
-    a: np.ndarray
-    at: np.ndarray
-    step: np.ndarray
-    widest: np.ndarray
-    first: float
-    log_reach: float
+#: What is known of documents (N,) and queries (Q,) before training, and the objective: query q owns
+#: the rows offsets[q]:offsets[q + 1], and its utility is constant + sum of weight times exposure.
+#: Baselines and disparities have the numbers above; 0 samples: exact.
+Problem = namedtuple(
+    "Problem",
+    "offsets weight constant merit groups n_groups bias lam samples baseline disparity undefined",
+)
+#: When to look at the race of n documents: from x = first in steps of step[n]. Nodes z and
+#: coefficients a stand at at[n]:at[n + 1]; gaps are narrowed to widest[n].
+Times = namedtuple("Times", "z a at step widest first log_reach")
 
 
 class Seen(NamedTuple):
@@ -240,10 +217,10 @@ def _problem(dataset: RankingDataset, config: TrainConfig, dtype: torch.dtype) -
     if bias is None:
         bias = exposure.position_bias(int(dataset.lengths.max()), dtype=torch.float64)
     by_document = (weight.double(), constant.double(), merit.double(), groups)
-    arrays: list[Any] = [values.numpy() for values in (dataset.offsets, *by_document)]
+    arrays = [values.numpy() for values in (dataset.offsets, *by_document)]
     samples = config.samples if config.method == "sample" else 0
     rest = (float(config.lam), samples, _BASELINES[config.baseline], kind, float(config.undefined))
-    return Problem(*[*arrays, int(groups.max()) + 1, bias.double().numpy(), *rest])
+    return Problem._make([*arrays, int(groups.max()) + 1, bias.double().numpy(), *rest])
 
 
 def _times(lengths: np.ndarray, config: TrainConfig, dtype: torch.dtype) -> Times:

@@ -155,13 +155,14 @@ def load_model(directory: str | Path) -> SavedModel:
             f"{meta.get('fairpg_lite')}; this is {__version__} and reads version {VERSION}. "
             f"{remedy} fairpg_lite."
         )
-    if meta.get("kind") not in _KINDS:
+    kind = meta.get("kind")
+    if not isinstance(kind, str) or kind not in _KINDS:
         raise ValueError(
-            f"load_model: {folder} holds a scorer of kind {meta.get('kind')!r}, known are "
+            f"load_model: {folder} holds a scorer of kind {kind!r}, known are "
             f"{', '.join(map(repr, _KINDS))}; call register_scorer before loading."
         )
     with refusing(f"load_model: the model in {folder}", "train or copy it anew"):
-        weights, sizes, cls = meta.pop("weights"), meta["sizes"], _KINDS[meta["kind"]][0]
+        weights, sizes, cls = meta.pop("weights"), meta["sizes"], _KINDS[kind][0]
         if _digest(weights) != meta["sha256"]:
             raise ValueError(f"the SHA-256 of its weights is not {meta['sha256']}")
         parts: dict[str, dict[str, Tensor]] = {"scorer": {}, "prepare": {}}

@@ -207,6 +207,7 @@ META = {
     "foreign": ({"format": "onnx"}, "no model of fairpg_lite"),
     "no version": ({"version": None}, "no model of fairpg_lite"),
     "kind": ({"kind": "forest"}, "kind 'forest'"),
+    "kinds": ({"kind": ["linear"]}, r"kind \['linear'\]"),
     "sizes": ({"sizes": {"n_features": 3, "hidden": 5}}, "do not fit"),
     "argument": ({"sizes": {"n_features": 3, "depth": 4}}, "damaged: .*'depth'"),
     "no sizes": ({"sizes": None}, "damaged"),
