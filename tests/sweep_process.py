@@ -6,6 +6,7 @@ Every sweep is a fork of this process, which has one thread and nothing open. Pr
 what each killed sweep left behind, before it was resumed.
 """
 
+import importlib
 import json
 import os
 import random
@@ -23,6 +24,7 @@ from fairpg_lite import _files, _provenance
 from fairpg_lite._records import read_cell
 from fairpg_lite.sweep import grid, run_cells
 
+module = importlib.import_module("fairpg_lite.sweep")  # the package's `sweep` is a function
 FILES = _files.__file__
 KILLS = 20
 CELLS = grid(Plain(pause=0.005), [0, 0.1, 25], range(3)) + grid(Careless(500), [0.5], range(3))
@@ -43,6 +45,18 @@ def forked(work: Callable[[], object]) -> int:
 
 def sweep(out: Path) -> None:
     run_cells(CELLS, out, progress=False)
+
+
+def telling(out: Path, pipe: int) -> None:
+    """A sweep that writes a byte into ``pipe`` for every cell it has stored."""
+    write = module.write_cell
+
+    def told(path: Path, cell: dict) -> None:
+        write(path, cell)
+        os.write(pipe, b".")
+
+    module.write_cell = told
+    sweep(out)
 
 
 def wait(pid: int) -> int:
@@ -86,11 +100,14 @@ def killed_by_clock(folder: Path, rng: random.Random) -> list[dict]:
     left = []
     for trial in range(KILLS):
         out, cells = folder / f"clock{trial}", rng.randrange(len(CELLS) - 2)
-        pid = forked(lambda out=out: sweep(out))
-        while sum(1 for _ in out.rglob("*.json")) < cells:
-            time.sleep(0.0005)
+        read, write = os.pipe()
+        pid = forked(lambda out=out, write=write: telling(out, write))
+        os.close(write)
+        for _ in range(cells):
+            assert os.read(read, 1), "the sweep ended before it was killed"
         time.sleep(each * rng.random())
         os.kill(pid, signal.SIGKILL)
+        os.close(read)
         left.append({"code": wait(pid), **state(out)})
         assert wait(forked(lambda out=out: sweep(out))) == 0
     return left

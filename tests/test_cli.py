@@ -10,9 +10,12 @@ import subprocess
 import sys
 import time
 import tomllib
+from contextlib import ExitStack
 from pathlib import Path
 
+import distributed
 import numpy as np
+import pandas as pd
 import pytest
 import pytrec_eval
 import torch
@@ -28,7 +31,7 @@ from fairpg_lite import (
     synthetic,
 )
 from fairpg_lite.cli import _common, main
-from fairpg_lite.cli._options import SETTINGS
+from fairpg_lite.cli._common import SETTINGS
 
 ROOT = Path(__file__).resolve().parent.parent
 QUICK = ["--method", "exact", "--lr", "0.1", "--epochs", "4", "--batch-size", "10"]
@@ -830,6 +833,42 @@ def test_a_killed_sweep_goes_on_and_grows(here, capsys, monkeypatch):
     assert "other settings" in err
 
 
+@pytest.fixture
+def cluster():
+    """Schedulers and workers in this process, on any free port: how many workers is the test's."""
+    with ExitStack() as stack:
+
+        def start(workers):
+            how = {"threads_per_worker": 1, "processes": False, "dashboard_address": ":0"}
+            made = distributed.LocalCluster(n_workers=workers, protocol="tcp", **how)
+            return stack.enter_context(made).scheduler_address
+
+        yield start
+
+
+def test_a_sweep_on_a_cluster_is_the_sweep_of_one_process(here, capsys, cluster):
+    words = ["--lam", "0", "5", "--seeds", "1"]
+    assert run(capsys, *TRADE, *words)[0] == 0
+    code, _, err = run(
+        capsys, *TRADE[:-1], "there", *words, "--scheduler", cluster(1), "--cluster-patience", "200"
+    )
+    assert (code, "2 runs" in err) == (0, True), err
+    tables = [pd.read_csv(here / folder / "table.csv") for folder in ("s", "there")]
+    times = ["seconds", "made"]
+    pd.testing.assert_frame_equal(*(table.drop(columns=times) for table in tables))
+    models = [load_model(f"{d}/models/Fair-PG-Rank/lam=5_seed=0").scorer for d in ("s", "there")]
+    assert torch.equal(models[0].linear.weight, models[1].linear.weight)
+
+
+def test_a_cluster_without_workers_is_given_up_after_the_patience_asked_for(here, capsys, cluster):
+    address = cluster(0)
+    words = ["--lam", "0", "--scheduler", address, "--cluster-patience", "0.5"]
+    code, out, err = run(capsys, *TRADE, *words)
+    assert (code, out) == (1, "")
+    assert f"the Dask cluster at {address} has no worker" in err
+    assert "Given up after 0.5 s" in err
+
+
 # --- Help, terminals ---------------------------------------------------------------------------
 
 
@@ -919,7 +958,10 @@ def test_a_reader_that_stops_reading_is_no_error(here):
 
 @pytest.mark.slow
 def test_ctrl_c_ends_with_130_and_a_checkpoint(here):
-    process = start("fit", "train.txt", "--epochs", "1000000", "--out", "m")
+    # A utility that Numba does not serve: compiling would take half a minute, and most of it here.
+    process = start(
+        "fit", "train.txt", "--epochs", "1000000", "--utility", "average_precision", "--out", "m"
+    )
     until = time.monotonic() + 600
     while not list(here.glob("m/checkpoint.pt")):
         assert process.poll() is None, process.stderr.read()

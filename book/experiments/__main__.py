@@ -17,8 +17,18 @@ from typing import Any
 from experiments import REPRODUCTIONS, reproduction
 from fairpg_lite._files import write_whole
 from fairpg_lite.cli import run_command
-from fairpg_lite.cli._common import DONE, FAILED, CliError, UsageError, bars, prepare_out, say
-from fairpg_lite.cli._options import Parser, add_verbosity, number
+from fairpg_lite.cli._common import (
+    DONE,
+    FAILED,
+    CliError,
+    Parser,
+    UsageError,
+    add_verbosity,
+    bars,
+    number,
+    prepare_out,
+    say,
+)
 
 _DESCRIPTION = """\
 Run every method of one of the paper's experiments at the paper's settings. Each run (a method, a

@@ -12,8 +12,7 @@ from contextlib import suppress
 
 from fairpg_lite._version import __version__
 from fairpg_lite.cli import evaluate, fit, rank, sweep
-from fairpg_lite.cli._common import DONE, FAILED, INTERRUPTED, CliError
-from fairpg_lite.cli._options import Parser
+from fairpg_lite.cli._common import DONE, FAILED, INTERRUPTED, CliError, Parser, add_verbosity
 
 _DESCRIPTION = """\
 Fair rankings from the command line: train a Fair-PG-Rank policy on LETOR/SVMlight files,
@@ -34,7 +33,12 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"fairpg-lite {__version__}")
     subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for command in (fit, evaluate, rank, sweep):
-        command.add_parser(subparsers)
+        name = command.__name__.rpartition(".")[2]
+        told = {"description": command.DESCRIPTION, "epilog": command.EXAMPLES}
+        inner = subparsers.add_parser(name, help=command.HELP, usage=command.USAGE, **told)
+        command.add_options(inner)
+        add_verbosity(inner)
+        inner.set_defaults(run=command.run)
     return parser
 
 

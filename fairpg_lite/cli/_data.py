@@ -7,18 +7,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from fairpg_lite.cli._common import CliError, UsageError, bars, say
-from fairpg_lite.cli._options import SETTINGS
+from fairpg_lite.cli._common import SETTINGS, CliError, UsageError, bars, say
 from fairpg_lite.config import TrainConfig
 from fairpg_lite.data import LetorError, RankingDataset, load_letor
 from fairpg_lite.models import SavedModel, load_model
 from fairpg_lite.objective import GROUP_DISPARITIES
 from fairpg_lite.preparation import Preparation
-
-#: Said at the end of every command's help.
-FORMAT = """\
-files: LETOR/SVMlight text, plain or compressed (.gz, .bz2, .xz), one document per line:
-  <grade> qid:<query> <feature id>:<value> ... [# comment]"""
 
 # What load_letor advises in Python, in the words of the command line.
 _ADVICE = {
@@ -128,6 +122,10 @@ def training_config(args: argparse.Namespace, fair: bool, **changes: Any) -> Tra
         return TrainConfig(**{**settings, "disparity": disparity})
     except ValueError as error:
         raise UsageError(str(error).removeprefix("TrainConfig: ")) from error
+
+
+def hidden_units(args: argparse.Namespace) -> int | None:
+    return (args.hidden or 32) if args.model == "neural" else None
 
 
 def training_data(

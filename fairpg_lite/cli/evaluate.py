@@ -7,25 +7,26 @@ import math
 from typing import Any
 
 from fairpg_lite.cli import _common as cli
-from fairpg_lite.cli._data import FORMAT, query_names, read_for, read_model
-from fairpg_lite.cli._options import JUDGING, READING, add, add_verbosity, path
+from fairpg_lite.cli._data import query_names, read_for, read_model
 from fairpg_lite.data import RankingDataset
 from fairpg_lite.disparity import MERITS
 from fairpg_lite.evaluate import evaluate
 from fairpg_lite.evaluation import MEASURES, Evaluation
 
-_DESCRIPTION = """\
+HELP = "utility and disparity of a model on a LETOR file, or of two"
+USAGE = None
+DESCRIPTION = """\
 Evaluate a model on a LETOR file: the stochastic policy, and the one ranking that is most
 probable under it (documents by score); or two models, with what differs between their policies.
 All measures are means over queries and exact."""
-_EXAMPLES = f"""\
+EXAMPLES = f"""\
 examples:
   fairpg-lite evaluate model/ test.txt
   fairpg-lite evaluate model/ test.txt --k 10 --undefined skip --json
   fairpg-lite evaluate model/ test.txt --per-query measures.csv
   fairpg-lite evaluate fair/ plain/ test.txt                 two models, query by query
 
-{FORMAT}
+{cli.FORMAT}
 measures: NDCG and NDCG@k, ERR (at k as well), average rank of what is relevant, D_ind, D_group
   and the gap between groups in both directions (absent without groups). Exposure: 1/log2(1 +
   position). The column "queries" counts those where a measure has an answer of its own: most
@@ -51,27 +52,17 @@ def judging(args: argparse.Namespace) -> dict[str, Any]:
     return {name: getattr(args, name) for name in ("k", "max_grade", "merit", "gain")} | undefined
 
 
-def add_parser(subparsers: cli.Subparsers) -> None:
-    parser = subparsers.add_parser(
-        "evaluate",
-        help="utility and disparity of a model on a LETOR file, or of two",
-        description=_DESCRIPTION,
-        epilog=_EXAMPLES,
-    )
-    parser.add_argument(
-        "models", nargs="+", type=path, metavar="MODEL", help="directory made by fit; one or two"
-    )
-    parser.add_argument("file", type=path, metavar="FILE", help="LETOR file")
-    add(parser, *JUDGING, "--json", "--per-query", "--force", "--seed", "--groups", *READING)
-    add(parser, "--samples", "--merit", "--gain", default=None)
-    add_verbosity(parser)
-    parser.set_defaults(run=run)
+def add_options(parser: argparse.ArgumentParser) -> None:
+    cli.add(parser, "model", nargs="+", help="directory made by fit; one or two")
+    cli.add(parser, "file", *cli.JUDGING, "--json", "--per-query", "--force", "--seed", "--groups")
+    cli.add(parser, *cli.READING)
+    cli.add(parser, "--samples", "--merit", "--gain", default=None)
 
 
 def run(args: argparse.Namespace) -> int:
-    if len(args.models) > 2:
+    if len(args.model) > 2:
         raise cli.UsageError("evaluate compares two models at most.")
-    models = [read_model(name) for name in args.models]
+    models = [read_model(name) for name in args.model]
     for name, known in (("merit", tuple(MERITS)), ("gain", ("exponential", "linear"))):
         first = (models[0].meta.get("training") or {}).get(name, known[0])
         setattr(args, name, getattr(args, name) or first)
@@ -81,37 +72,37 @@ def run(args: argparse.Namespace) -> int:
     if data[0].groups is None and models[0].prepare.groups_given:
         cli.say(args, "the training's groups came from a file; give --groups FILE for D_group.")
     how = judging(args) | {"samples": args.samples, "seed": args.seed}
-    found = [
-        evaluate(model.scorer, dataset, **how) for model, dataset in zip(models, data, strict=True)
-    ]
-    if len(found) == 1:
-        found.append(evaluate(models[0].scorer, data[0], deterministic=True, **how))
-    results = dict(zip(("policy", "ranking" if len(models) == 1 else "other"), found, strict=True))
+    policy = evaluate(models[0].scorer, data[0], **how)
+    if len(models) == 2:
+        results = {"policy": policy, "other": evaluate(models[1].scorer, data[1], **how)}
+    else:
+        ranking = evaluate(models[0].scorer, data[0], deterministic=True, **how)
+        results = {"policy": policy, "ranking": ranking}
     if args.per_query is not None:
         _write_queries(args, data[0], results)
-    print((_json if args.json else _table)(args, data[0], results))
+    found = _found(args, data[0], results)
+    print(json.dumps(_without_nan(found), indent=1) if args.json else _table(found))
     return cli.DONE
 
 
-Results = dict[str, Evaluation]
-
-
-def _json(args: argparse.Namespace, dataset: RankingDataset, results: Results) -> str:
-    """NaN, which JSON lacks, is null."""
-    record: dict[str, Any] = {"queries": len(dataset), "documents": dataset.n_documents}
-    for name in ("models", "file", "k", "undefined", "merit", "gain"):
-        record[name] = getattr(args, name)
+def _found(
+    args: argparse.Namespace, dataset: RankingDataset, results: dict[str, Evaluation]
+) -> dict[str, Any]:
+    """All that is printed, as JSON or as a table."""
+    found: dict[str, Any] = {"queries": len(dataset), "documents": dataset.n_documents}
+    found |= {name: getattr(args, name) for name in ("file", "k", "undefined", "merit", "gain")}
     policy = results["policy"]
-    record["counted"] = policy.defined
+    found |= {"models": args.model, "counted": policy.defined}
     for name, result in results.items():
-        record[name] = {measure: getattr(result, measure) for measure in MEASURES}
-    record["interval"] = {measure: policy.interval(measure) for measure in MEASURES}
+        found[name] = {measure: getattr(result, measure) for measure in MEASURES}
+    found["interval"] = {measure: policy.interval(measure) for measure in MEASURES}
     if "other" in results:
-        record["difference"] = {m: policy.compare(results["other"], m)._asdict() for m in MEASURES}
-    return json.dumps(_without_nan(record), indent=1, allow_nan=False)
+        found["difference"] = {m: policy.compare(results["other"], m)._asdict() for m in MEASURES}
+    return found
 
 
 def _without_nan(value: Any) -> Any:
+    """NaN, which JSON lacks, is null."""
     if isinstance(value, dict):
         return {name: _without_nan(entry) for name, entry in value.items()}
     if isinstance(value, list | tuple):
@@ -119,41 +110,46 @@ def _without_nan(value: Any) -> Any:
     return None if value != value else value
 
 
-def _table(args: argparse.Namespace, dataset: RankingDataset, results: Results) -> str:
+def _table(found: dict[str, Any]) -> str:
     """Of one model its policy and its most probable ranking, of two the difference as well."""
-    policy, second = results.values()
-    two = "other" in results
-    who = f"A = {args.models[0]} and B = {args.models[1]}" if two else args.models[0]
-    lines = [f"{who} on {args.file}: {len(dataset):,} queries, {dataset.n_documents:,} documents"]
-    heads = ["A", "B", "A - B", "95 % interval", "p"] if two else ["policy", "95 % interval"]
-    heads += ["queries"] if two else ["most probable", "queries"]
-    widths = [10, 10, 10, 20, 8, 9] if two else [10, 20, 15, 9]
-    lines += ["", f"{'':14}" + "".join(f"{h:>{w}}" for h, w in zip(heads, widths, strict=True))]
-    for measure in MEASURES:
-        if measure == "ndcg_at_k" and args.k is None:
-            continue
-        name = NAMES[measure].replace("@k", f"@{args.k}")
-        name += f"@{args.k}" if measure == "err" and args.k is not None else ""
-        cells: list[Any] = [getattr(policy, measure), getattr(second, measure)]
-        if two:
-            less = policy.compare(second, measure)
-            cells += [
-                less.mean,
-                (less.low, less.high),
-                f"{less.p_value:.3f}" if less.p_value >= 0.001 else "<.001",
-            ]
-        else:
-            cells.insert(1, policy.interval(measure))
-        texts = [*map(_cell, cells), f"{policy.defined[measure]:,}"]
-        lines.append(
-            f"{name:14}" + "".join(f"{t:>{w}}" for t, w in zip(texts, widths, strict=True))
-        )
-    rest = f"count {args.undefined} in NDCG, 0 in ERR and disparity"
-    rest = "are left out of NDCG and D_group" if args.undefined == "skip" else rest
-    gain = {"exponential": "2^grade - 1", "linear": "the grade"}[args.gain]
-    lines += ["", f"Gain: {gain}. Queries without an answer {rest} (--undefined {args.undefined})."]
-    lines.append("Intervals: bootstrap over queries" + ("; p: sign flips." if two else "."))
-    return "\n".join(lines)
+    two, models, k = "other" in found, found["models"], found["k"]
+    columns: list[tuple[str, int, dict[str, Any]]]  # head, width, value of each measure
+    if two:
+        less = found["difference"]
+        columns = [
+            ("A", 10, found["policy"]),
+            ("B", 10, found["other"]),
+            ("A - B", 10, {m: d["mean"] for m, d in less.items()}),
+            ("95 % interval", 20, {m: (d["low"], d["high"]) for m, d in less.items()}),
+            ("p", 8, {m: _p_value(d["p_value"]) for m, d in less.items()}),
+        ]
+    else:
+        columns = [
+            ("policy", 10, found["policy"]),
+            ("95 % interval", 20, found["interval"]),
+            ("most probable", 15, found["ranking"]),
+        ]
+    columns.append(("queries", 9, {m: f"{count:,}" for m, count in found["counted"].items()}))
+    at = "" if k is None else f"@{k}"
+    names = NAMES | {"ndcg_at_k": f"NDCG{at}", "err": f"ERR{at}"}
+    shown = [m for m in MEASURES if m != "ndcg_at_k" or k is not None]
+    rest = f"count {found['undefined']} in NDCG, 0 in ERR and disparity"
+    rest = "are left out of NDCG and D_group" if found["undefined"] == "skip" else rest
+    gain = {"exponential": "2^grade - 1", "linear": "the grade"}[found["gain"]]
+    return "\n".join([
+        f"{f'A = {models[0]} and B = {models[1]}' if two else models[0]} on {found['file']}: "
+        f"{found['queries']:,} queries, {found['documents']:,} documents",
+        "",
+        f"{'':14}" + "".join(f"{head:>{width}}" for head, width, _ in columns),
+        *(f"{names[m]:14}" + "".join(f"{_cell(v[m]):>{w}}" for _, w, v in columns) for m in shown),
+        "",
+        f"Gain: {gain}. Queries without an answer {rest} (--undefined {found['undefined']}).",
+        "Intervals: bootstrap over queries" + ("; p: sign flips." if two else "."),
+    ])  # fmt: skip
+
+
+def _p_value(p: float) -> str:
+    return "<.001" if p < 0.001 else "-" if math.isnan(p) else f"{p:.3f}"
 
 
 def _cell(value: Any) -> str:
@@ -162,7 +158,9 @@ def _cell(value: Any) -> str:
     return value if isinstance(value, str) else "-" if math.isnan(value) else f"{value:.4f}"
 
 
-def _write_queries(args: argparse.Namespace, dataset: RankingDataset, results: Results) -> None:
+def _write_queries(
+    args: argparse.Namespace, dataset: RankingDataset, results: dict[str, Evaluation]
+) -> None:
     """One row per query in the file's order; a measure that is undefined there is left empty."""
     columns = {
         f"{name}_{measure}": result.per_query[measure].tolist()

@@ -7,24 +7,23 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from fairpg_lite._files import clear_leftovers
+from fairpg_lite._tradeoff import new_scorer
 from fairpg_lite.budget import fit_to_budget
 from fairpg_lite.cli import _common as cli
-from fairpg_lite.cli._data import FORMAT, training_config, training_data
-from fairpg_lite.cli._options import TRAINING, add, add_verbosity, path
+from fairpg_lite.cli._data import hidden_units, training_config, training_data
 from fairpg_lite.data import RankingDataset
 from fairpg_lite.models import load_model, save_model
-from fairpg_lite.scorers import LinearScorer, MLPScorer
 from fairpg_lite.train import fit, objective_on
 
-_DESCRIPTION = """\
+HELP = "train a policy on LETOR files"
+USAGE = "%(prog)s TRAIN [TRAIN ...] --out DIR [options]"
+DESCRIPTION = """\
 Train a stochastic ranking policy that maximises utility less lambda times disparity
 (Fair-PG-Rank), and write it to a directory: model.json says in plain text how it was made and
 holds the weights. A killed training continues when the same command is given again
 (but not with --budget, whose search starts afresh)."""
-_EXAMPLES = f"""\
+EXAMPLES = f"""\
 examples:
   fairpg-lite fit train.txt --out model/                                    plain PG-Rank
   fairpg-lite fit train.txt --valid valid.txt --patience 5 --group-feature 5 --lam 1 --out model/
@@ -32,29 +31,17 @@ examples:
   fairpg-lite fit train.txt --valid valid.txt --test test.txt --group-feature 5 --budget 0.01 \\
       --method exact --out model/                             the budget is held on valid.txt
 
-{FORMAT}
+{cli.FORMAT}
 groups: from a feature (--group-feature, above --group-threshold or one group per value), or
   from a file with one label per document (--groups); needed for --disparity group."""
 
 
-def add_parser(subparsers: cli.Subparsers) -> None:
-    parser = subparsers.add_parser(
-        "fit",
-        usage="%(prog)s TRAIN [TRAIN ...] --out DIR [options]",
-        help="train a policy on LETOR files",
-        description=_DESCRIPTION,
-        epilog=_EXAMPLES,
-    )
-    parser.add_argument(
-        "train", type=path, nargs="+", metavar="TRAIN", help="LETOR files to train on"
-    )
-    add(parser, "--out", required=True)
-    add(parser, "--force")
-    add(parser.add_mutually_exclusive_group(), "--lam", "--budget")
-    add(parser, *TRAINING, "--test-groups", "--seed")
-    add(parser, "--test", help="with --budget: LETOR file to report the disparity on, too")
-    add_verbosity(parser)
-    parser.set_defaults(run=run)
+def add_options(parser: argparse.ArgumentParser) -> None:
+    cli.add(parser, "train", nargs="+")
+    cli.add(parser, "--out", required=True)
+    cli.add(parser.add_mutually_exclusive_group(), "--lam", "--budget")
+    cli.add(parser, "--force", *cli.TRAINING, "--test-groups", "--seed")
+    cli.add(parser, "--test", help="with --budget: LETOR file to report the disparity on, too")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -63,13 +50,7 @@ def run(args: argparse.Namespace) -> int:
     if args.budget is None and args.test is not None:
         raise cli.UsageError("--test reports on a --budget; judge a model by fairpg-lite evaluate.")
     prepare, data = training_data(args, fair, "valid", "test")
-    how: dict[str, Any] = {"generator": torch.Generator().manual_seed(args.seed)}
-    how["dtype"] = getattr(torch, args.dtype)
-    scorer = (
-        LinearScorer(prepare.n_scored, **how)
-        if args.model == "linear"
-        else MLPScorer(prepare.n_scored, args.hidden or 32, **how)
-    )
+    scorer = new_scorer(data["train"], hidden_units(args), args.seed)
     notes: dict[str, Any] = {part: _about(dataset) for part, dataset in data.items()}
     settings = [config.to_dict(), prepare.to_dict(), str(scorer), args.budget]
     asked = [*settings, *(dataset.fingerprint() for dataset in data.values())]

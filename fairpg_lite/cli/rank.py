@@ -12,23 +12,24 @@ import torch
 
 from fairpg_lite._progress import progress_bar
 from fairpg_lite.cli import _common as cli
-from fairpg_lite.cli._data import FORMAT, query_names, read_for, read_model
-from fairpg_lite.cli._options import READING, add, add_verbosity, path
+from fairpg_lite.cli._data import query_names, read_for, read_model
 from fairpg_lite.data import RankingDataset
 from fairpg_lite.policy import PlackettLuce
 
-_DESCRIPTION = """\
+HELP = "rankings of a LETOR file's documents"
+USAGE = None
+DESCRIPTION = """\
 Rank the documents of every query of a LETOR file: rankings drawn from the model's policy, or
 the most probable one. It is the draws that are fair in expectation; the most probable ranking
 is what a ranker without chance would show. The same --seed gives the same rankings: use a new
 one whenever people are to see new draws."""
-_EXAMPLES = f"""\
+EXAMPLES = f"""\
 examples:
   fairpg-lite rank model/ test.txt --samples 3 --seed 7 --output rankings.jsonl
   fairpg-lite rank model/ test.txt --samples 3 --format trec --output run.txt
   fairpg-lite rank model/ test.txt --most-probable --format tsv | head
 
-{FORMAT}
+{cli.FORMAT}
   (grades are read but not used here; put 0 where none is known)
 output: documents have the names that comments give them (#docid = NAME), otherwise numbers from
   0 within their query, in the order of the file.
@@ -43,19 +44,10 @@ output: documents have the names that comments give them (#docid = NAME), otherw
 _KEYS = 1 << 20
 
 
-def add_parser(subparsers: cli.Subparsers) -> None:
-    parser = subparsers.add_parser(
-        "rank",
-        help="rankings of a LETOR file's documents",
-        description=_DESCRIPTION,
-        epilog=_EXAMPLES,
-    )
-    parser.add_argument("model", type=path, metavar="MODEL", help="directory made by fit")
-    parser.add_argument("file", type=path, metavar="FILE", help="LETOR file")
-    add(parser, "--samples", "--seed", default=None)
-    add(parser, "--most-probable", "--format", "--output", "--force", *READING)
-    add_verbosity(parser)
-    parser.set_defaults(run=run)
+def add_options(parser: argparse.ArgumentParser) -> None:
+    cli.add(parser, "model", "file")
+    cli.add(parser, "--samples", "--seed", default=None)
+    cli.add(parser, "--most-probable", "--format", "--output", "--force", *cli.READING)
 
 
 def run(args: argparse.Namespace) -> int:

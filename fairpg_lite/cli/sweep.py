@@ -6,17 +6,18 @@ import io
 from fairpg_lite._files import write_whole
 from fairpg_lite._tradeoff import tradeoff
 from fairpg_lite.cli import _common as cli
-from fairpg_lite.cli._data import FORMAT, training_config, training_data
-from fairpg_lite.cli._options import JUDGING, TRAINING, add, add_verbosity, path
+from fairpg_lite.cli._data import hidden_units, training_config, training_data
 from fairpg_lite.cli.evaluate import NAMES, judging
 from fairpg_lite.figures import palette_png, plot_tradeoff, style
 
-_DESCRIPTION = """\
+HELP = "the trade-off curve: models at several lambdas and seeds"
+USAGE = "%(prog)s TRAIN [TRAIN ...] --test TEST --lam X [X ...] --out DIR [options]"
+DESCRIPTION = """\
 Train a policy at every lambda and seed on TRAIN, judge each on TEST, and draw utility against
 disparity. DIR gets table.csv (a row for each run), tradeoff.png and tradeoff.svg (means over
 seeds with 95 % intervals) and the models, for evaluate and rank. Killed at any moment, the same
 command goes on where it was; more values of --lam, or more --seeds, are added."""
-_EXAMPLES = f"""\
+EXAMPLES = f"""\
 examples:
   fairpg-lite sweep train.txt --test test.txt --group-feature 5 --lam 0 1 10 100 --out sweep/
   fairpg-lite sweep train.txt --test test.txt --disparity individual --lam 0 1 10 --seeds 10 \\
@@ -24,26 +25,15 @@ examples:
   fairpg-lite sweep train.txt --test test.txt --group-feature 5 --lam 0 1 \\
       --scheduler tcp://host:8786 --out sweep/
 
-{FORMAT}"""
+{cli.FORMAT}"""
 
 
-def add_parser(subparsers: cli.Subparsers) -> None:
-    parser = subparsers.add_parser(
-        "sweep",
-        usage="%(prog)s TRAIN [TRAIN ...] --test TEST --lam X [X ...] --out DIR [options]",
-        help="the trade-off curve: models at several lambdas and seeds",
-        description=_DESCRIPTION,
-        epilog=_EXAMPLES,
-    )
-    parser.add_argument(
-        "train", type=path, nargs="+", metavar="TRAIN", help="LETOR files to train on"
-    )
-    add(parser, "--test", "--out", required=True)
-    add(parser, "--lam", required=True, nargs="+")
-    add(parser, "--seeds", "--jobs", "--scheduler", "--name", "--force", *JUDGING)
-    add(parser, *TRAINING, "--test-groups")
-    add_verbosity(parser)
-    parser.set_defaults(run=run)
+def add_options(parser: argparse.ArgumentParser) -> None:
+    cli.add(parser, "train", nargs="+")
+    cli.add(parser, "--test", "--out", required=True)
+    cli.add(parser, "--lam", required=True, nargs="+")
+    cli.add(parser, "--seeds", "--jobs", "--scheduler", "--cluster-patience", "--name", "--force")
+    cli.add(parser, *cli.JUDGING, *cli.TRAINING, "--test-groups")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -59,12 +49,13 @@ def run(args: argparse.Namespace) -> int:
         out=out,
         valid=data.get("valid"),
         config=config,
-        hidden=None if args.model == "linear" else args.hidden or 32,
+        hidden=hidden_units(args),
         judge=judging(args),
         prepare=prepare,
         name=args.name,
         n_jobs=args.jobs,
         scheduler=args.scheduler,
+        patience=args.cluster_patience,
         force=args.force,
         progress=cli.bars(args),
     )
@@ -74,10 +65,8 @@ def run(args: argparse.Namespace) -> int:
         for kind, about in (("png", {}), ("svg", {"Date": None})):
             picture = io.BytesIO()
             figure.savefig(picture, format=kind, metadata=about)
-            content = picture.getvalue()
-            write_whole(
-                out / f"tradeoff.{kind}", palette_png(content) if kind == "png" else content
-            )
+            small = palette_png if kind == "png" else bytes
+            write_whole(out / f"tradeoff.{kind}", small(picture.getvalue()))
     print(f"{'lambda':>8}{'NDCG':>10}{NAMES[measure]:>15}   means over {args.seeds} seeds")
     for lam, utility, disparity in table.groupby("lam")[["ndcg", measure]].mean().itertuples():
         print(f"{lam:8g}{utility:10.4f}{disparity:15.4f}")
