@@ -37,7 +37,6 @@ FIRST_EDITION = {
     for name in (
         "09_synthetic",
         "11_individual_fairness",
-        "12_german_credit",
         "13_scoreboard",
         "15_cluster",
     )
