@@ -14,9 +14,9 @@ cannot be told from a whole one; `yahoo` compares counts for that reason.
 import io
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -42,6 +42,7 @@ from fairpg_lite.data.letor_lines import (
 # may hold as many values as a small machine can bear, or a number for each byte of text.
 MAX_COLUMNS, MAX_VALUES, MAX_VALUES_PER_BYTE = 100_000, 1 << 26, 50
 PathLike = str | os.PathLike[str]
+Block = tuple[Any, np.ndarray, list[Head]]  # sparse features, grades, and what lines begin with
 
 
 def load_letor(
@@ -100,50 +101,69 @@ def load_letor(
     ids = {None: "", True: "text", False: "whole"}[text_ids]
     rules = Rules(kind, int(not zero_based), ids, not require_final_newline)
     name, size = " + ".join(Path(p).name for p in paths), sum(map(os.path.getsize, paths))
-    files: list[_File] = []
-    queries: dict[int | str, int] = {}  # from a query's id to its place
+    found: list[Block] = []
+    owners: dict[int | str, str] = {}  # from a query's id to its file
     with progress_bar(f"reading {name}", size, "B", progress) as bar:
-        for path in paths:
-            files.append(_read(path, rules, bar, queries))
-    return _dataset(files, queries, rules, n_features, name)
+        for file in paths:
+            found += _read(file, rules, bar, owners)
+    return _dataset(found, list(owners), n_features, rules, size).replace(info={"name": name})
 
 
-class _File(NamedTuple):
-    """What was read of a file: heads, places of the queries, and features, still sparse."""
+def _dataset(
+    found: list[Block], queries: list[int | str], n_features: int | None, rules: Rules, size: int
+) -> RankingDataset:
+    """The blocks of all files in one array, each query's documents side by side."""
+    rows = [head for _, _, own in found for head in own]
+    limit, beyond = n_features, f"is beyond n_features ({n_features} columns)"
+    if limit is None:
+        limit = max(1, min(MAX_COLUMNS, max(MAX_VALUES, MAX_VALUES_PER_BYTE * size) // len(rows)))
+        beyond = f"is very large ({limit:,} columns at most are made unasked); pass n_features"
+    width = max(_width(sparse, own, limit, beyond, rules) for sparse, _, own in found)
+    features = np.zeros((len(rows), n_features or width), rules.dtype)
+    relevance = np.concatenate([grades for _, grades, _ in found])
+    end = 0
+    while width and found:  # one after another, and its memory is free at once
+        sparse = found.pop(0)[0]
+        start, end = end, end + sparse.shape[0]
+        sparse.resize(features[start:end].shape)
+        sparse.toarray(out=features[start:end])
+    place = {query: k for k, query in enumerate(queries)}
+    places, names = np.array([place[head.query] for head in rows]), [head.name for head in rows]
+    order = np.argsort(places, kind="stable") if (np.diff(places) < 0).any() else None
+    if order is not None:  # a query in several places
+        features, relevance = features[order], relevance[order]
+        names = [names[i] for i in order.tolist()]
+    return RankingDataset(
+        torch.from_numpy(features),
+        torch.from_numpy(relevance),
+        np.concatenate([[0], np.cumsum(np.bincount(places))]),
+        query_ids=queries,
+        document_ids=None if order is None else torch.from_numpy(order),
+        documents=names if any(names) else None,
+    )
 
-    path: str
-    heads: list[Head]
-    features: list[Any]
-    grades: list[np.ndarray]
-    places: list[int]
 
-
-def _read(path: str, rules: Rules, bar: Bar, queries: dict[int | str, int]) -> _File:
-    """All of one file; its queries are added to `queries`."""
-    side, known = _side_file(path), len(queries)
-    file = _File(path, [], [], [], [])
+def _read(path: str, rules: Rules, bar: Bar, owners: dict[int | str, str]) -> list[Block]:
+    """All blocks of a file; its queries are added to `owners`."""
+    side, found = _side_file(path), []
     for number, block in blocks(path, bar, rules.may_be_cut):
         rules = rules._replace(ids=rules.ids or kind_of_ids(block, without=side is not None))
-        sparse, grades, found = _parse(path, number, block, rules)
-        if found:  # else nothing but comments
-            file.features.append(sparse)
-            file.grades.append(grades)
-            file.heads.extend(found)
-    if not file.heads:
+        sparse, grades, own = _parse(path, number, block, rules)
+        if own:  # else nothing but comments
+            found.append((sparse, grades, own))
+    if not found:
         raise LetorError(path, None, "the file is empty or has no documents, only comments")
-    names: Iterable[int | str] = (head.query for head in file.heads)
     if rules.ids == "none" and side is not None:
-        names = _names(path, side, len(file.heads), known)
-    for head, query in zip(file.heads, names, strict=True):
-        place = queries.setdefault(query, len(queries))
-        if place < known:
+        names = _names(path, side, sum(len(own) for _, _, own in found), len(owners))
+        found = [(x, y, [h._replace(query=next(names)) for h in own]) for x, y, own in found]
+    for head in (head for _, _, own in found for head in own):
+        if owners.setdefault(head.query, path) != path:
             reason = "the query is in an earlier file, too; to keep both, use RankingDataset.concat"
-            raise LetorError(path, head.line, reason, f"qid:{query}")
-        file.places.append(place)
-    return file
+            raise LetorError(path, head.line, reason, f"qid:{head.query}")
+    return found
 
 
-def _parse(path: str, number: int, block: bytes, rules: Rules) -> tuple[Any, Any, list[Head]]:
+def _parse(path: str, number: int, block: bytes, rules: Rules) -> Block:
     reader = require("sklearn.datasets", "experiments").load_svmlight_file
     problem = "a line is not of the form '<grade> qid:<q> <id>:<value> …'"
     try:
@@ -154,7 +174,7 @@ def _parse(path: str, number: int, block: bytes, rules: Rules) -> tuple[Any, Any
     else:
         with np.errstate(over="ignore"):
             grades = grades.astype(rules.dtype)
-        found = heads(number, block, rules.ids or "whole")
+        found = heads(path, number, block, rules.ids or "whole")
         fine = np.isfinite(sparse.data).all() and np.isfinite(grades).all() and (grades >= 0).all()
         if fine and found is not None and len(found) == len(grades):
             return sparse, grades, found
@@ -163,59 +183,15 @@ def _parse(path: str, number: int, block: bytes, rules: Rules) -> tuple[Any, Any
     )
 
 
-def _dataset(
-    files: list[_File],
-    queries: dict[int | str, int],
-    rules: Rules,
-    n_features: int | None,
-    name: str,
-) -> RankingDataset:
-    """The documents of all files, each query's side by side."""
-    count = sum(len(file.heads) for file in files)
-    allowed = max(MAX_VALUES, MAX_VALUES_PER_BYTE * sum(os.path.getsize(f.path) for f in files))
-    limit = n_features or max(1, min(MAX_COLUMNS, allowed // count))
-    beyond = f"is beyond n_features ({limit:,} columns)"
-    if n_features is None:
-        beyond = f"is very large ({limit:,} columns at most are made unasked); pass n_features"
-    found = max(_width(file, limit, rules.first_id, beyond) for file in files)
-    features, end = np.zeros((count, n_features or found), rules.dtype), 0
-    for file in files:
-        while found and file.features:  # one after another, and its memory is free at once
-            sparse = file.features.pop(0)
-            start, end = end, end + sparse.shape[0]
-            sparse.resize(features[start:end].shape)
-            sparse.toarray(out=features[start:end])
-    relevance = np.concatenate([grades for file in files for grades in file.grades])
-    documents = [head.name for file in files for head in file.heads]
-    places = np.concatenate([file.places for file in files])
-    order = np.argsort(places, kind="stable") if (np.diff(places) < 0).any() else None
-    if order is not None:  # a query in several places
-        features, relevance = features[order], relevance[order]
-        documents = [documents[i] for i in order.tolist()]
-    return RankingDataset(
-        torch.from_numpy(features),
-        torch.from_numpy(relevance),
-        torch.from_numpy(np.concatenate([[0], np.cumsum(np.bincount(places))])),
-        query_ids=list(queries),
-        document_ids=None if order is None else torch.from_numpy(order),
-        documents=documents if any(documents) else None,
-        info={"name": name},
-    )
-
-
-def _width(file: _File, limit: int, first_id: int, beyond: str) -> int:
-    """The largest column, which must not be beyond `limit`."""
-    first, width = 0, 0
-    for sparse in file.features:
-        wide = np.flatnonzero(sparse.indices >= limit)
-        if len(wide):
-            row = first + int(np.searchsorted(sparse.indptr, wide[0], "right")) - 1
-            text = f"{sparse.indices[wide[0]] + first_id}:{sparse.data[wide[0]]:g}"
-            raise LetorError(file.path, file.heads[row].line, f"the feature id {beyond}", text)
-        # scikit-learn reports one column where there is none.
-        width = max(width, int(sparse.indices.max()) + 1 if sparse.nnz else 0)
-        first += sparse.shape[0]
-    return width
+def _width(sparse: Any, heads: list[Head], limit: int, beyond: str, rules: Rules) -> int:
+    """The largest column of a block, which must not be beyond `limit`."""
+    wide = np.flatnonzero(sparse.indices >= limit)
+    if len(wide):
+        head = heads[int(np.searchsorted(sparse.indptr, wide[0], "right")) - 1]
+        text = f"{sparse.indices[wide[0]] + rules.first_id}:{sparse.data[wide[0]]:g}"
+        raise LetorError(head.path, head.line, f"the feature id {beyond}", text)
+    # scikit-learn reports one column where there is none.
+    return int(sparse.indices.max()) + 1 if sparse.nnz else 0
 
 
 def _side_file(path: str) -> Path | None:

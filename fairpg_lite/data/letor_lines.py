@@ -111,14 +111,15 @@ def kind_of_ids(block: bytes, without: bool) -> str:
 
 
 class Head(NamedTuple):
-    """Of a document: its line in the file (from 1), its query's id, and its name or ""."""
+    """Of a document: its file and line (from 1), its query's id, and its name or ""."""
 
+    path: str
     line: int
     query: int | str
     name: str
 
 
-def heads(number: int, block: bytes, ids: str) -> list[Head] | None:
+def heads(path: str, number: int, block: bytes, ids: str) -> list[Head] | None:
     """The head of every document, or None if a line has another form or an underscore.
 
     This much is checked on every line of a file, so it must be quick: one match per line.
@@ -136,7 +137,7 @@ def heads(number: int, block: bytes, ids: str) -> list[Head] | None:
             return None
         query = int(match[1]) if ids == "whole" else as_text(match[1])
         docid = _DOCID.search(line) if named else None
-        found.append(Head(k, query, "" if docid is None else as_text(docid[1])))
+        found.append(Head(path, k, query, "" if docid is None else as_text(docid[1])))
     return found
 
 
