@@ -4,10 +4,18 @@ import itertools
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 
-from experiments.optimum import measured, optimum_path
+from experiments.optimum import (
+    LAMBDAS,
+    STORED,
+    best_row,
+    measured,
+    optimum_path,
+    sorted_lists,
+)
 from fairpg_lite import LinearScorer, evaluate, synthetic
 
 LAMS = [20.0, 3.0, 8.0]
@@ -54,3 +62,34 @@ def test_a_higher_price_never_buys_more_disparity(path):
     ndcg = [best.ndcg for best in path.values()]
     assert all(a >= b - 1e-6 for a, b in itertools.pairwise(d_group))
     assert all(a >= b - 1e-6 for a, b in itertools.pairwise(ndcg))
+
+
+@pytest.mark.parametrize("seed", [0, 3])
+def test_stored_optima_beat_their_neighbours_and_every_sorted_list(seed):
+    """Chapter 9 draws them; finding them takes a quarter of an hour, checking them a second."""
+    dataset = synthetic(seed=seed, dtype=torch.float64)
+    batch = next(iter(dataset.batches(len(dataset), dtype=torch.float64)))
+    lists = sorted_lists(dataset, angles=73)
+    stored = pd.read_csv(STORED)
+    rows = stored[stored.seed == seed]
+    assert sorted(rows.lam) == [0.0, *LAMBDAS]
+    for row in rows.itertuples():
+        best = row.ndcg - row.lam * row.d_group
+        assert (lists.ndcg - row.lam * lists.d_group).max() < best + 1e-7
+        if row.length > 50:
+            continue  # exposure of a list that is almost sorted takes long
+        weights = torch.tensor([row.theta1, row.theta2], dtype=torch.float64)
+        assert np.allclose(measured(batch, weights), (row.ndcg, row.d_group), atol=1e-6)
+        for factor in (0.9, 1.1):
+            ndcg, d_group = measured(batch, factor * weights)
+            assert ndcg - row.lam * d_group < best + 1e-5
+
+
+def test_a_sorted_list_takes_the_place_of_worse_weights(small):
+    lists = sorted_lists(small, angles=19)
+    useful = lists.loc[lists.ndcg.idxmax()]
+    row = best_row(small, 4, 0.0, [0.1, -0.2], lists)
+    assert (row["angle"], row["ndcg"], row["length"]) == (useful.angle, useful.ndcg, math.inf)
+    row = best_row(small, 4, 100.0, [0.1, 0.05], lists)
+    assert row["length"] == pytest.approx(math.hypot(0.1, 0.05))
+    assert row["angle"] == pytest.approx(math.degrees(math.atan2(0.05, 0.1)))

@@ -35,7 +35,6 @@ SOLUTION = re.compile(r"^(?:```|:::)+\{solution(?:-start)?\}\s+(\S+)", re.M)
 FIRST_EDITION = {
     f"{name}.md"
     for name in (
-        "09_synthetic",
         "11_individual_fairness",
         "13_scoreboard",
         "15_cluster",

@@ -93,10 +93,11 @@ def number(finding: Finding) -> str:
     return f"{text(found.value)} [{text(found.low)}, {text(found.high)}]"
 
 
-def print_verdicts(*names: str, results: Results | None = None) -> None:
+def print_verdicts(*names: str, results: Results | None = None, numbers: bool = True) -> None:
     """Print what the scoreboard says of some claims, "S1" or "G4": chapters 9 to 12 do.
 
-    Verdict, the claim, then every check with its number, its interval and what the claim asks for.
+    Verdict, the claim, then every check with its number, its interval and what the claim asks for;
+    without ``numbers`` verdict and claim only.
     """
     from experiments.claims import CLAIMS
 
@@ -109,6 +110,8 @@ def print_verdicts(*names: str, results: Results | None = None) -> None:
         print(textwrap.indent(textwrap.fill(judged.claim.words, 74), "    "))
         for part in judged.parts:
             print(f"    - {part.claim.id}: {part.verdict}")
+        if not numbers:
+            continue
         if any(finding.outcome != "missing" for finding in judged.findings):
             _print_findings(judged.findings)
         else:  # no results on these data: what others show
