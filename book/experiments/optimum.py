@@ -128,7 +128,7 @@ def sorted_lists(dataset: RankingDataset, angles: int = 721) -> pd.DataFrame:
 def of_seed(seed: int) -> pd.DataFrame:
     """A row per lam for the queries of a seed, see `best_row`; lam = 0 is a sorted list."""
     dataset = synthetic(seed=seed, dtype=torch.float64)
-    found: dict[float, Sequence[float] | None] = {0.0: None}
+    found: dict[float, np.ndarray | None] = {0.0: None}
     found |= {lam: best.weights for lam, best in optimum_path(dataset, LAMBDAS, STARTS).items()}
     lists = sorted_lists(dataset)
     return pd.DataFrame([best_row(dataset, seed, lam, w, lists) for lam, w in found.items()])
@@ -138,7 +138,7 @@ def best_row(
     dataset: RankingDataset,
     seed: int,
     lam: float,
-    weights: Sequence[float] | None,
+    weights: np.ndarray | Sequence[float] | None,
     lists: pd.DataFrame,
 ) -> dict[str, float]:
     """``theta1`` and ``theta2``, to four decimals, with their ndcg and d_group; or the best of
