@@ -37,7 +37,6 @@ FIRST_EDITION = {
     for name in (
         "11_individual_fairness",
         "13_scoreboard",
-        "15_cluster",
     )
 }
 Cells = list[nbformat.NotebookNode]
