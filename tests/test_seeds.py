@@ -10,7 +10,7 @@ from test_data_dataset import make
 import fairpg_lite as fpg
 from experiments.stand_in import yahoo_like
 from fairpg_lite._check import SEED_LIMIT
-from fairpg_lite.cli._options import WHOLE
+from fairpg_lite.cli._common import WHOLE
 
 
 @dataclasses.dataclass(frozen=True)
