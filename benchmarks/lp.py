@@ -12,7 +12,7 @@ from torch import Tensor
 
 from benchmarks import _timing
 from fairpg_lite import exponential_gain, group_disparity, position_bias
-from fairpg_lite.baselines import birkhoff, fair_ranking_lp, group_rows
+from fairpg_lite.baselines import fair_ranking_lp, group_rows
 
 LAM = 100.0
 Query = tuple[Tensor, Tensor]
@@ -76,17 +76,13 @@ def main() -> None:
         gap = max(abs(value(P, *q) - value(Q, *q)) for q, P, Q in pairs)
         print(f"{count:>10} {n:>9} {spent['dense'] / spent['ours']:>12.2f} {gap:>20.1e}")
     ((relevance, groups),) = queries(1, 100)
-    P = sparse(relevance, groups)
     work: dict[str, Callable[[], object]] = {
         "hundred": partial(solve_all, sparse, queries(100, 10)),
         "large": partial(sparse, relevance, groups),
-        "birkhoff": partial(birkhoff, P),
     }
     spent = _timing.interleaved(work, repeats=5)
     ratio = spent["large"] / spent["hundred"]
     print(f"one programme of 100 documents / 100 of 10 documents: {ratio:.2f}")
-    share, count = spent["birkhoff"] / spent["large"], len(birkhoff(P)[0])
-    print(f"Birkhoff of its solution / solving it: {share:.4f} ({count} rankings)")
 
 
 if __name__ == "__main__":

@@ -49,8 +49,8 @@ MUTANTS = [
     (
         "reversed inequality in the programme (as the paper prints it)",
         "baselines/lp.py",
-        "(slack, per_merit[high] - per_merit[low])",
-        "(slack, per_merit[low] - per_merit[high])",
+        "        per_merit[high] - per_merit[low]",
+        "        per_merit[low] - per_merit[high]",
         "test_baselines_lp.py::test_the_rows_are_the_disparities",
     ),
     (

@@ -63,7 +63,9 @@ def test_float32_data_give_nearly_the_same_ranker():
 def test_validation_chooses_the_constant():
     train, validation = ranking_data(25, seed=0), ranking_data(20, seed=1)
     fitted = rank_svm(train, validation=validation, C=(0.01, 1.0, 100.0), k=5)
-    assert fitted.objective == max(fitted.tried.values()) == fitted.tried[fitted.setting]
+    tried = {c: mean_ndcg(rank_svm(train, C=c).scorer, validation, 5) for c in (0.01, 1.0, 100.0)}
+    assert fitted.objective == pytest.approx(max(tried.values()))
+    assert fitted.setting == max(tried, key=tried.get)
     by_hand = [
         ndcg(PlackettLuce(fitted.scorer(q.features)).mode, q.relevance, k=5) for q in validation
     ]
@@ -71,15 +73,16 @@ def test_validation_chooses_the_constant():
     assert fitted.objective > 0.9
 
 
-def test_without_pairs_there_is_nothing_to_learn():
+def test_without_pairs_there_is_nothing_to_learn(monkeypatch):
     ties = RankingDataset(torch.randn(4, 3), torch.ones(4), [0, 3, 4])
     assert rank_svm(ties, C=1.0).scorer.linear.weight.abs().sum() == 0
     with pytest.raises(ValueError, match="no validation"):
         rank_svm(ties)
     with pytest.raises(ValueError, match="positive"):
         rank_svm(ties, C=-1.0)
+    monkeypatch.setattr("fairpg_lite.baselines.rankers._NEWTON_STEPS", 1)
     with pytest.raises(RuntimeError, match="Newton"):
-        rank_svm(ranking_data(10, seed=0), C=1e4, max_iterations=1)
+        rank_svm(ranking_data(10, seed=0), C=1e4)
 
 
 @pytest.mark.parametrize("objective", ["regression", "lambdarank"])
@@ -118,11 +121,8 @@ def test_lambdarank_looks_within_queries():
 @pytest.mark.parametrize("objective", ["regression", "lambdarank"])
 def test_validation_stops_early(objective):
     train, validation = ranking_data(40, seed=2), ranking_data(30, seed=3)
-    model = gbdt(
-        train, objective=objective, validation=validation, rounds=400, early_stopping=5,
-        learning_rate=0.5,
-    )  # fmt: skip
-    assert 0 < model.booster.best_iteration < 395
+    model = gbdt(train, objective=objective, validation=validation, rounds=400, learning_rate=0.5)
+    assert 0 < model.booster.best_iteration < 370
     best = model.booster.predict(
         validation.features.numpy(), num_iteration=model.booster.best_iteration
     )

@@ -8,7 +8,6 @@ from fairpg_lite.baselines.deltr import deltr, deltr_loss, top_exposure_gap
 from fairpg_lite.baselines.lp import (
     FairnessRows,
     InfeasibleError,
-    birkhoff,
     fair_ranking_lp,
     group_rows,
     post_process,
@@ -20,7 +19,6 @@ __all__ = [
     "Fitted",
     "InfeasibleError",
     "TreeScorer",
-    "birkhoff",
     "deltr",
     "deltr_loss",
     "fair_ranking_lp",

@@ -3,12 +3,13 @@ r"""DELTR, a learning-to-rank loss with an exposure penalty (Zehlike & Castillo;
 .. math:: L = -\sum_i P_y(i) \log P_s(i) + \lambda\, \mathrm{gap}^2
 
 with :math:`P_y, P_s` the probabilities of standing first under the judgements and the scores (a
-softmax, as in ListNet), and the gap between the groups' mean top-1 exposure.
+softmax, as in ListNet), and the gap between the groups' mean top-1 exposure. Group 1 is protected.
 """
 
 import copy
 import math
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -25,9 +26,7 @@ GAPS: dict[str, Callable[[Tensor], Tensor]] = {
 }
 
 
-def top_exposure_gap(
-    scores: Tensor, groups: Tensor, mask: Tensor | None = None, *, protected: int = 1
-) -> Tensor:
+def top_exposure_gap(scores: Tensor, groups: Tensor, mask: Tensor | None = None) -> Tensor:
     """How far the protected group is behind ``(…)``: others' mean top-1 exposure minus its own.
 
     Exposure is the softmax of ``scores (…, n)`` times v_1 = 1/log2(2) = 1 (DELTR's text has the
@@ -38,11 +37,9 @@ def top_exposure_gap(
     """
     real = torch.ones_like(groups, dtype=torch.bool) if mask is None else mask
     top = scores.masked_fill(~real, -math.inf).softmax(-1)
-    ours, others = (groups == protected) & real, (groups != protected) & real
-    means = [
-        torch.where(side, top, 0.0).sum(-1) / side.sum(-1).clamp(min=1) for side in (others, ours)
-    ]
-    return torch.where(ours.any(-1) & others.any(-1), means[0] - means[1], 0.0)
+    sides = torch.stack([(groups != 1) & real, (groups == 1) & real])
+    others, ours = torch.where(sides, top, 0.0).sum(-1) / sides.sum(-1).clamp(min=1)
+    return torch.where(sides.any(-1).all(0), others - ours, 0.0)
 
 
 def deltr_loss(
@@ -54,7 +51,6 @@ def deltr_loss(
     *,
     gap: str = "one-sided",
     target: str = "softmax",
-    protected: int = 1,
 ) -> Tensor:
     """DELTR's loss ``(…)`` of ``scores (…, n)``, one value per query.
 
@@ -74,17 +70,14 @@ def deltr_loss(
         raise ValueError(f"deltr_loss: target is {target!r}; choose 'softmax' or 'relevance'.")
     for name, value in (("relevance", relevance), ("groups", groups)):
         _check.same_shape("deltr_loss", name, value, "scores", scores.shape)
-    real = torch.ones_like(groups, dtype=torch.bool) if mask is None else mask
-    aim = torch.where(real, relevance, 0.0)
+    padding = torch.zeros_like(groups, dtype=torch.bool) if mask is None else ~mask
+    aim = relevance.masked_fill(padding, 0.0)
     if target == "softmax":
-        aim = aim.masked_fill(~real, -math.inf).softmax(-1)
+        aim = relevance.masked_fill(padding, -math.inf).softmax(-1)
     # Padding has log-probability -inf; 0 * -inf must not happen.
-    log_top = scores.masked_fill(~real, -math.inf).log_softmax(-1).masked_fill(~real, 0.0)
-    fidelity = -(aim * log_top).sum(-1)
-    if lam == 0:
-        return fidelity
-    behind = top_exposure_gap(scores, groups, mask, protected=protected)
-    return fidelity + lam * GAPS[gap](behind).square()
+    log_top = scores.masked_fill(padding, -math.inf).log_softmax(-1).masked_fill(padding, 0.0)
+    behind = top_exposure_gap(scores, groups, mask)
+    return -(aim * log_top).sum(-1) + lam * GAPS[gap](behind).square()
 
 
 def deltr(
@@ -93,7 +86,6 @@ def deltr(
     *,
     gap: str = "one-sided",
     target: str = "softmax",
-    protected: int = 1,
     scorer: nn.Module | None = None,
 ) -> nn.Module:
     """``scorer`` (default: linear), trained to the least mean loss over the queries; also returned.
@@ -108,7 +100,7 @@ def deltr(
         raise ValueError(
             "deltr: the dataset has no groups; add them with dataset.replace(groups=…)."
         )
-    if not lam >= 0 or math.isinf(lam):
+    if not 0 <= lam < math.inf:
         raise ValueError(f"deltr: lam is {lam}; give a finite number that is not negative.")
     model = scorer or LinearScorer(
         train.n_features, generator=torch.Generator().manual_seed(0), dtype=train.features.dtype
@@ -123,11 +115,8 @@ def deltr(
         search.zero_grad()
         total = torch.zeros(())
         for batch in train.batches(256):
-            assert batch.groups is not None
-            losses = deltr_loss(
-                model(batch.features), batch.relevance, batch.groups, lam, batch.mask,
-                gap=gap, target=target, protected=protected,
-            )  # fmt: skip
+            known: Any = batch.relevance, batch.groups, lam, batch.mask
+            losses = deltr_loss(model(batch.features), *known, gap=gap, target=target)
             part = losses.sum() / len(train)
             part.backward()
             total = total + part.detach()

@@ -2,10 +2,9 @@ r"""Post-processing by linear programming (Singh & Joachims, KDD 2018; chapters 
 
 .. math:: \max_P\; u^\top P v - \lambda \xi \quad\text{over doubly stochastic } P
 
-where :math:`\xi` is the disparity of the exposure :math:`P v` on *estimated* relevance: a weighted
-sum of hinges, each linear in exposure. So utility, exposure and disparity are linear in P and the
-hinges, and the optimum is found exactly. P says how often each document stands at each position,
-not in which rankings; it is a mixture of permutation matrices (Birkhoff, von Neumann).
+where :math:`\xi` is the disparity of the exposure :math:`P v` on *estimated* relevance: a sum of
+hinges, each linear in exposure, so the optimum is found exactly. P says how often each document
+stands at each position, not in which rankings; it is a mixture of permutation matrices.
 """
 
 import math
@@ -26,10 +25,6 @@ from fairpg_lite.exposure import position_bias as make_bias
 from fairpg_lite.metrics import Gain, exponential_gain
 
 SCALINGS = ("definition", "authors")
-# A matrix whose sums are off by more is not doubly stochastic; below, it is rounding.
-_TOLERANCE = 1e-6
-# What may be left over of the probability, and what counts as zero in an entry.
-_REST, _ZERO = 1e-10, 1e-14
 
 
 class InfeasibleError(ValueError):
@@ -40,24 +35,16 @@ class InfeasibleError(ValueError):
 
 
 class FairnessRows(NamedTuple):
-    """``rows (k, n)`` of coefficients on exposure, some of which share a slack variable.
-
-    ``slack (k,)`` names the slack of each row and ``weight (m,)`` its share in the disparity:
-    ``D = sum_s weight[s] * max(0, largest row of slack s times exposure)``.
+    """``rows (k, n)`` of coefficients on exposure; the disparity sums their positive values.
 
     Chapter 9.
     """
 
     rows: Tensor
-    slack: Tensor
-    weight: Tensor
 
     def disparity(self, exposure: Tensor) -> Tensor:
         """The disparity ``(…)`` of ``exposure (…, n)`` that the programme charges for."""
-        excess = (exposure @ self.rows.mT).relu()
-        hinge = excess.new_zeros((*excess.shape[:-1], len(self.weight)))
-        index = self.slack.expand(excess.shape)
-        return hinge.scatter_reduce(-1, index, excess, "amax") @ self.weight
+        return (exposure @ self.rows.mT).relu().sum(-1)
 
 
 def group_rows(
@@ -73,10 +60,8 @@ def group_rows(
     For each pair of groups: exposure per unit of merit of the group with the higher mean merit
     minus that of the other; both directions where merits tie or with ``two_sided``. An estimated
     relevance below zero counts as no merit, and a group without merit forms no pair.
-
-    ``scaling="authors"`` is what the published notebooks solve: the *sum* of exposures over the
-    *mean* merit, i.e. the ratio times the size of the group, with raw relevance as merit and the
-    sum of a group's merit raised to 0.01 where it is smaller.
+    ``scaling="authors"`` is that of the published notebooks: the *sum* of exposures over the *mean*
+    merit, with raw relevance as merit and the sum of a group's merit raised to 0.01 if smaller.
 
     Chapters 5 and 9, eq-05-dgroup.
     """
@@ -97,15 +82,12 @@ def group_rows(
         per_merit, mean = ratio.T, means[0]
     pairs = [(a, b) for a, b in combinations(range(len(labels)), 2) if mean[a] > 0 and mean[b] > 0]
     ahead = [
-        (slack, per_merit[high] - per_merit[low])
-        for slack, (a, b) in enumerate(pairs)
-        for high, low in ((a, b), (b, a))
+        per_merit[high] - per_merit[low]
+        for pair in pairs
+        for high, low in (pair, pair[::-1])
         if two_sided or mean[high] >= mean[low]
     ]
-    rows = torch.cat([per_merit.new_zeros(0, n), *(row.unsqueeze(0) for _, row in ahead)])
-    slack = torch.tensor([slack for slack, _ in ahead], dtype=torch.int64)
-    share = torch.full((len(pairs),), 1.0 / max(len(pairs), 1), dtype=torch.float64)
-    return FairnessRows(rows, slack, share)
+    return FairnessRows(torch.stack(ahead) / len(pairs) if ahead else per_merit[:0])
 
 
 def fair_ranking_lp(
@@ -119,31 +101,15 @@ def fair_ranking_lp(
 ) -> Tensor:
     """The best doubly stochastic matrix ``(n, n)``, row = document, column = position.
 
-    A query without two groups of positive merit has no constraint and is sorted. The published
-    notebooks are ``scaling="authors", gain=linear_gain``.
+    ``lam`` is the price of a unit of D_group on this ``relevance (n,)``, which may be estimated,
+    hence negative: at 0 the documents are sorted (ties by index), at ``math.inf`` no disparity is
+    allowed, and `InfeasibleError` is raised where that cannot be. ``fairness`` are options of
+    `group_rows`; with ``two_sided=True`` neither group may be ahead, the equality of Singh &
+    Joachims (2018). The published notebooks are ``scaling="authors", gain=linear_gain``.
 
     Chapter 9; appendix B.3 of the paper.
 
-    Args:
-        relevance: ``(n,)``; may be estimated, hence negative: such a document has a negative gain
-            2**rel - 1 but no merit below zero.
-        groups: ``(n,)``, integer labels.
-        lam: the price of a unit of D_group on this relevance: at 0 the documents are sorted (ties
-            by index), at ``math.inf`` no disparity is allowed.
-        gain: of a grade, in the utility.
-        position_bias: ``(n,)``; v_j = 1/log2(1+j) by default.
-        fairness: options of `group_rows`. With ``two_sided=True`` neither group may be ahead, so
-            that ``lam=math.inf`` is the equality of Singh & Joachims (2018).
-
-    Raises:
-        InfeasibleError: nothing meets the hard constraint (the equality cannot always be met).
-
-    >>> relevance, groups = torch.tensor([1.0, 1.0, 0.5]), torch.tensor([0, 0, 1])
-    >>> fair_ranking_lp(relevance, groups, lam=0.0)
-    tensor([[1., 0., 0.],
-            [0., 1., 0.],
-            [0., 0., 1.]], dtype=torch.float64)
-    >>> relevance = torch.tensor([1.0, 1.0, 0.875])
+    >>> relevance, groups = torch.tensor([1.0, 1.0, 0.875]), torch.tensor([0, 0, 1])
     >>> exposure = fair_ranking_lp(relevance, groups, math.inf) @ make_bias(3, dtype=torch.float64)
     >>> round((exposure[2] / exposure[:2].mean()).item(), 6)
     0.875
@@ -170,54 +136,22 @@ def fair_ranking_lp(
     # The most useful documents where most users look.
     order, places = (x.argsort(descending=True, stable=True) for x in (utility, bias))
     best[order, places] = 1.0
-    # Without a constraint, or where sorting meets it, sorting is optimal: no programme is needed.
-    if lam == 0 or len(rows.rows) == 0 or rows.disparity(best @ bias) == 0:
+    if lam == 0 or rows.disparity(best @ bias) == 0:  # sorting is optimal: no programme is needed
         return best
-    return torch.from_numpy(_solve(utility.numpy(), bias.numpy(), rows, lam))
+    return torch.from_numpy(_solve(utility.numpy(), bias.numpy(), rows.rows.numpy(), lam))
 
 
-def post_process(
-    dataset: RankingDataset,
-    estimate: Callable[[Tensor], Tensor] | Tensor,
-    lam: float,
-    **options: Any,
-) -> list[Tensor]:
-    """One matrix ``(n, n)`` for each query of ``dataset``, ready for `evaluate`.
-
-    ``estimate`` is a model of relevance, features ``(n, d)`` to ``(n,)`` (the paper's is
-    `linear_regression`), or the estimates themselves, ``(N,)`` for all documents in order.
-    ``options`` go to `fair_ranking_lp`.
-
-    Chapter 9; appendix B.3 of the paper.
-    """
-    if dataset.groups is None:
-        raise ValueError(
-            "post_process: the dataset has no groups; give it some with dataset.replace(groups=…)."
-        )
-    with torch.no_grad():
-        values = estimate if isinstance(estimate, Tensor) else estimate(dataset.features)
-    _check.same_shape("post_process", "estimate", values, "relevance", dataset.relevance.shape)
-    lengths = dataset.lengths.tolist()
-    queries = zip(values.split(lengths), dataset.groups.split(lengths), strict=True)
-    return [fair_ranking_lp(guess, groups, lam, **options) for guess, groups in queries]
-
-
-def _solve(utility: np.ndarray, bias: np.ndarray, fairness: FairnessRows, lam: float) -> np.ndarray:
+def _solve(utility: np.ndarray, bias: np.ndarray, rows: np.ndarray, lam: float) -> np.ndarray:
     """The programme in the entries of P, row by row, and one slack for each hinge."""
     optimize, sparse = (require(f"scipy.{part}", "experiments") for part in ("optimize", "sparse"))
-    n, rows, slack = len(utility), fairness.rows.numpy(), fairness.slack.numpy()
-    # Rows of entries up to one, whatever the unit of merit; a slack is rescaled with its rows.
-    scale = np.zeros(len(fairness.weight))
-    np.maximum.at(scale, slack, np.abs(rows).max(1))
-    rows, price = rows / scale[slack, None], lam * fairness.weight.numpy() * scale
-    if math.isinf(lam):
-        slack, price = slack[:0], price[:0]
+    n, scale = len(utility), np.abs(rows).max(1)
+    # Rows of entries up to one, whatever the unit of merit; a slack is rescaled with its row.
+    fair = sparse.kron(rows / scale[:, None], bias[None])
+    price = np.zeros(0) if math.isinf(lam) else lam * scale
     # The sums of P's rows and of its columns are one; then fairness, less its slack.
     eye, ones, none = sparse.identity(n), np.ones((1, n)), sparse.csr_matrix((n, len(price)))
-    shape = (len(rows), len(price))
-    charge = sparse.csr_matrix((-np.ones(len(slack)), (np.arange(len(slack)), slack)), shape=shape)
     blocks = [(sparse.kron(eye, ones), none), (sparse.kron(ones, eye), none)]
-    left = sparse.bmat([*blocks, (sparse.kron(rows, bias[None]), charge)], format="csc")
+    left = sparse.bmat([*blocks, (fair, -sparse.eye(len(rows), len(price)))], format="csc")
     most = np.append(np.ones(2 * n), np.zeros(len(rows)))
     least = np.append(np.ones(2 * n), np.full(len(rows), -np.inf))
     # P <= 1 follows from the sums; told so, the dual simplex needs half the steps.
@@ -233,60 +167,38 @@ def _solve(utility: np.ndarray, bias: np.ndarray, fairness: FairnessRows, lam: f
             f"fair_ranking_lp: no policy over {n} documents meets the constraint with lam={lam}; "
             "pass a finite lam, which charges for the disparity that cannot be avoided."
         )
-    if result.x is None or not result.success:
+    if not result.success:
         raise RuntimeError(
             f"fair_ranking_lp: HiGHS gave no optimum for {n} documents: {result.message}"
         )
-    return _balanced("fair_ranking_lp", np.clip(result.x[: n * n].reshape(n, n), 0.0, 1.0))
-
-
-def birkhoff(P: Tensor) -> tuple[Tensor, Tensor]:
-    """Weights ``(T,)`` and rankings ``(T, n)`` whose mixture has the probabilities ``P (n, n)``.
-
-    Each step takes the ranking whose entries have the largest product and subtracts as much of it
-    as the matrix holds. That empties an entry, so at most (n-1)**2 + 1 rankings are needed, and the
-    first few carry most of the probability. To show a ranking, draw one by its weight:
-    ``rankings[torch.multinomial(weights, 1)]``.
-
-    Chapter 9.
-
-    >>> weights, rankings = birkhoff(torch.tensor([[0.75, 0.25], [0.25, 0.75]]))
-    >>> weights.tolist(), rankings.tolist()
-    ([0.75, 0.25], [[0, 1], [1, 0]])
-    """
-    assign = require("scipy.optimize", "experiments").linear_sum_assignment
-    _check.floating("birkhoff", "P", P)
-    _check.finite("birkhoff", "P", P)
-    rest = _balanced("birkhoff", P.detach().cpu().double().numpy())
-    positions = np.arange(len(rest))
-    taken: list[tuple[float, np.ndarray]] = []
-    while 1.0 - sum(weight for weight, _ in taken) > _REST:
-        # An empty entry costs more than any ranking without one gains.
-        logarithm = np.log(rest, out=np.full_like(rest, -1e4), where=rest > _ZERO)
-        documents = assign(logarithm.T, maximize=True)[1]
-        weight = float(rest[documents, positions].min())
-        if weight <= _ZERO:  # only rounding is left
-            break
-        rest[documents, positions] -= weight
-        taken.append((weight, documents))
-    weights = torch.tensor([weight for weight, _ in taken], dtype=torch.float64)
-    if weights.sum() < 1.0 - 10 * _REST:
-        raise RuntimeError(f"birkhoff: {1.0 - weights.sum():.1e} of P was not decomposed.")
-    return weights / weights.sum(), torch.from_numpy(np.stack([ranking for _, ranking in taken]))
-
-
-def _balanced(where: str, matrix: np.ndarray) -> np.ndarray:
-    """A copy of ``matrix (n, n)`` whose rows and columns sum to one to the last digits."""
-    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
-        raise ValueError(f"{where}: P has shape {matrix.shape}; give one square matrix (n, n).")
-    off = max(abs(matrix.sum(axis) - 1.0).max() for axis in (0, 1))
-    if off > _TOLERANCE or matrix.min() < -_TOLERANCE:
-        raise ValueError(
-            f"{where}: P of shape {matrix.shape} has sums off by {off:.1e} and smallest entry "
-            f"{matrix.min():.1e}; give a doubly stochastic matrix (rows and columns sum to one)."
-        )
-    matrix = np.where(matrix < _ZERO, 0.0, matrix)
-    for _ in range(20):
+    matrix = result.x[: n * n].reshape(n, n).clip(0.0, 1.0)
+    matrix[matrix < 1e-14] = 0.0
+    for _ in range(20):  # the solver's rounding: rows and columns sum to one to the last digits
         matrix /= matrix.sum(1, keepdims=True)
         matrix /= matrix.sum(0, keepdims=True)
     return matrix
+
+
+def post_process(
+    dataset: RankingDataset,
+    estimate: Callable[[Tensor], Tensor] | Tensor,
+    lam: float,
+    **options: Any,
+) -> list[Tensor]:
+    """One matrix ``(n, n)`` of `fair_ranking_lp` for each query of ``dataset``, for `evaluate`.
+
+    ``estimate`` is a model of relevance, features ``(n, d)`` to ``(n,)`` (the paper's is
+    `linear_regression`), or the estimates themselves, ``(N,)`` for all documents in order.
+
+    Chapter 9; appendix B.3 of the paper.
+    """
+    if dataset.groups is None:
+        raise ValueError(
+            "post_process: the dataset has no groups; give it some with dataset.replace(groups=…)."
+        )
+    with torch.no_grad():
+        values = estimate if isinstance(estimate, Tensor) else estimate(dataset.features)
+    _check.same_shape("post_process", "estimate", values, "relevance", dataset.relevance.shape)
+    lengths = dataset.lengths.tolist()
+    queries = zip(values.split(lengths), dataset.groups.split(lengths), strict=True)
+    return [fair_ranking_lp(guess, groups, lam, **options) for guess, groups in queries]

@@ -6,14 +6,12 @@ RankSVM (Joachims 2002) learns a linear scorer from pairs of documents of the sa
           \max(0,\, 1 - w^\top x_i + w^\top x_j)^2
 
 over those in which document i is more relevant than j. The squared hinge makes the problem smooth,
-and only *scores* are compared: no difference of feature vectors is ever formed (Chapelle & Keerthi
-2010). A pair costs 16 bytes for its two documents, whatever the features.
+and only *scores* are compared, never feature vectors (Chapelle & Keerthi 2010).
 """
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -26,7 +24,7 @@ from fairpg_lite.scorers import LinearScorer
 
 #: The values of C that are tried on validation data, one to a decade.
 CS = tuple(10.0**k for k in range(-2, 6))
-OBJECTIVES = ("regression", "lambdarank")
+_NEWTON_STEPS = 100
 # LightGBM's table of gains, 2**grade - 1, ends here.
 _TOP_GRADE = 30
 
@@ -56,11 +54,8 @@ def linear_regression(dataset: RankingDataset) -> LinearScorer:
     return model
 
 
-@dataclass(frozen=True)
-class Fitted:
-    """A trained ``scorer`` with the ``setting`` C that was chosen for it.
-
-    ``objective`` is the NDCG@k it was chosen by, ``tried`` the one of every C tried.
+class Fitted(NamedTuple):
+    """A trained ``scorer`` with the ``setting`` C that was chosen for it, by this NDCG@k.
 
     Chapter 10.
     """
@@ -68,7 +63,6 @@ class Fitted:
     scorer: LinearScorer
     setting: float
     objective: float
-    tried: dict[float, float]
 
 
 def rank_svm(
@@ -77,7 +71,6 @@ def rank_svm(
     validation: RankingDataset | None = None,
     C: float | Sequence[float] = CS,
     k: int | None = 10,
-    max_iterations: int = 100,
 ) -> Fitted:
     """The scorer with the best NDCG@k on ``validation`` among the values of ``C``.
 
@@ -87,7 +80,7 @@ def rank_svm(
 
     Chapter 10.
     """
-    values = [float(C)] if isinstance(C, int | float) else [float(c) for c in C]
+    values = [C] if isinstance(C, int | float) else list(C)
     if not values or not all(0 < c < math.inf for c in values):
         raise ValueError(f"rank_svm: C is {C}; give positive numbers.")
     if validation is None and len(values) > 1:
@@ -95,74 +88,63 @@ def rank_svm(
             f"rank_svm: {len(values)} values of C and no validation data to choose by; "
             "pass validation=… or a single C."
         )
-    pairs = _Pairs(train)
-    weights = np.zeros(train.n_features)
-    tried: dict[float, float] = {}
-    best: Fitted | None = None
-    for c in sorted(values):
+    lists = [
+        start + (query.relevance.unsqueeze(-1) > query.relevance).nonzero()
+        for start, query in zip(train.offsets.tolist(), train, strict=False)
+    ]
+    pairs = torch.cat([torch.zeros(0, 2, dtype=torch.int64), *lists]).T.contiguous()
+    weights, found = np.zeros(train.n_features), []
+    for c in sorted(map(float, values)):
         # The problem is convex: starting from the previous solution only saves time.
-        weights = pairs.minimise(weights, c, max_iterations)
+        weights = _newton(train.features, pairs, weights, c)
         scorer = LinearScorer(len(weights), init=0.0, dtype=train.features.dtype)
-        with torch.no_grad():
-            scorer.linear.weight.copy_(torch.from_numpy(weights))
-        tried[c] = math.nan
+        scorer.linear.weight.data.copy_(torch.from_numpy(weights))
+        judged = math.nan
         if validation is not None:
-            tried[c] = evaluate(scorer, validation, k, deterministic=True).ndcg_at_k
-        if best is None or tried[c] > best.objective:
-            best = Fitted(scorer, c, tried[c], tried)
-    assert best is not None
-    return best
+            judged = evaluate(scorer, validation, k, deterministic=True).ndcg_at_k
+        found.append(Fitted(scorer, c, judged))
+    return max(found, key=lambda fitted: fitted.objective)
 
 
-class _Pairs:
-    """The pairs of a dataset as two lists of document numbers: ``better (p,)``, ``worse (p,)``."""
+def _newton(features: Tensor, pairs: Tensor, start: np.ndarray, C: float) -> np.ndarray:
+    """The best weights for ``pairs (2, p)``, each a better and a worse document.
 
-    def __init__(self, dataset: RankingDataset):
-        self.features = dataset.features
-        lists = [
-            start + (query.relevance.unsqueeze(-1) > query.relevance).nonzero()
-            for start, query in zip(dataset.offsets.tolist(), dataset, strict=False)
-        ]
-        pairs = torch.cat([torch.zeros(0, 2, dtype=torch.int64), *lists])
-        self.better, self.worse = pairs.T.contiguous()
+    The loss is piecewise quadratic, so that a few Newton steps end at the minimum.
+    """
+    better, worse = pairs
+    if not len(better):
+        return np.zeros_like(start)
+    factor = 2.0 * C / len(better)
 
-    def margins(self, weights: np.ndarray) -> Tensor:
+    def margins(weights: np.ndarray) -> Tensor:
         """By how much the better document of each pair leads ``(p,)``; linear in ``weights``."""
-        scores = (self.features @ torch.from_numpy(weights).to(self.features)).double()
-        return scores[self.better] - scores[self.worse]
+        scores = (features @ torch.from_numpy(weights).to(features)).double()
+        return scores[better] - scores[worse]
 
-    def pull(self, values: Tensor) -> np.ndarray:
+    def pull(values: Tensor) -> np.ndarray:
         """The transpose of `margins`: a value for each pair to one for each feature."""
-        documents = torch.zeros(len(self.features), dtype=torch.float64)
-        documents.index_add_(0, self.better, values).index_add_(0, self.worse, -values)
-        return (self.features.T @ documents.to(self.features)).double().numpy()
+        documents = torch.zeros(len(features), dtype=torch.float64)
+        documents.index_add_(0, better, values).index_add_(0, worse, -values)
+        return (features.T @ documents.to(features)).double().numpy()
 
-    def minimise(self, start: np.ndarray, C: float, max_iterations: int) -> np.ndarray:
-        """Newton's method; the loss is piecewise quadratic, so a few steps end at the minimum."""
-        if not len(self.better):
-            return np.zeros_like(start)
-        factor = 2.0 * C / len(self.better)
+    def value(weights: np.ndarray) -> tuple[float, np.ndarray]:
+        missing = (1.0 - margins(weights)).relu()
+        loss = 0.5 * float(weights @ weights) + 0.5 * factor * float(missing.square().sum())
+        return loss, weights - factor * pull(missing)
 
-        def value(weights: np.ndarray) -> tuple[float, np.ndarray]:
-            missing = (1.0 - self.margins(weights)).relu()
-            loss = 0.5 * float(weights @ weights) + 0.5 * factor * float(missing.square().sum())
-            return loss, weights - factor * self.pull(missing)
+    def curvature(weights: np.ndarray, direction: np.ndarray) -> np.ndarray:
+        return direction + factor * pull((margins(weights) < 1.0) * margins(direction))
 
-        def curvature(weights: np.ndarray, direction: np.ndarray) -> np.ndarray:
-            active = (self.margins(weights) < 1.0) * self.margins(direction)
-            return direction + factor * self.pull(active)
-
-        precise = self.features.dtype == torch.float64
-        options = {"maxiter": max_iterations, "xtol": 1e-9 if precise else 1e-5}
-        result = require("scipy.optimize", "experiments").minimize(
-            value, start, jac=True, hessp=curvature, method="Newton-CG", options=options
+    options = {"maxiter": _NEWTON_STEPS, "xtol": 1e-9 if features.dtype.itemsize == 8 else 1e-5}
+    result = require("scipy.optimize", "experiments").minimize(
+        value, start, jac=True, hessp=curvature, method="Newton-CG", options=options
+    )
+    if result.status == 1:  # 2 is the end as well: rounding hides the rest of the way down
+        raise RuntimeError(
+            f"rank_svm: C={C} is not solved after {_NEWTON_STEPS} Newton steps; "
+            "rescale the features (dataset.normalize)."
         )
-        if result.status == 1:  # 2 is the end as well: rounding hides the rest of the way down
-            raise RuntimeError(
-                f"rank_svm: C={C} is not solved after {max_iterations} Newton steps; "
-                "rescale the features (dataset.normalize) or raise max_iterations."
-            )
-        return result.x
+    return result.x
 
 
 class TreeScorer(nn.Module):
@@ -173,13 +155,13 @@ class TreeScorer(nn.Module):
     Chapter 10.
     """
 
-    def __init__(self, booster: Any, num_threads: int = 1):
+    def __init__(self, booster: Any):
         super().__init__()
-        self.booster, self.num_threads = booster, num_threads
+        self.booster = booster
 
     def forward(self, features: Tensor) -> Tensor:
         flat = features.detach().cpu().reshape(-1, features.shape[-1])
-        scores = self.booster.predict(flat.numpy(), num_threads=self.num_threads)
+        scores = self.booster.predict(flat.numpy(), num_threads=1)
         return torch.from_numpy(scores).to(features).reshape(features.shape[:-1])
 
 
@@ -189,24 +171,20 @@ def gbdt(
     objective: str = "lambdarank",
     validation: RankingDataset | None = None,
     rounds: int = 300,
-    early_stopping: int = 30,
-    k: int = 10,
-    num_threads: int = 1,
     seed: int = 0,
     **parameters: Any,
 ) -> TreeScorer:
     """Train trees with ``objective`` "lambdarank" (LambdaMART) or "regression" on the grades.
 
-    With ``validation`` data training stops when NDCG@k (for regression: the squared error) has not
-    improved there for ``early_stopping`` rounds, and the best round is kept. "lambdarank" needs
-    whole grades 0..30. ``parameters`` go to LightGBM, e.g. ``num_leaves=63``. The same seed and
-    ``num_threads`` give the same trees. Too few documents for a single split (LightGBM's
-    ``min_data_in_leaf`` is 20) give a constant score.
+    With ``validation`` data training stops when NDCG@10 (for regression: the squared error) has not
+    improved there for 30 rounds, and the best round is kept. "lambdarank" needs whole grades 0..30.
+    ``parameters`` go to LightGBM, e.g. ``num_leaves=63``. Too few documents for a single split
+    (LightGBM's ``min_data_in_leaf`` is 20) give a constant score.
 
     Chapter 10.
     """
-    if objective not in OBJECTIVES:
-        raise ValueError(f"gbdt: objective is {objective!r}; choose one of {OBJECTIVES}.")
+    if objective not in ("regression", "lambdarank"):
+        raise ValueError(f"gbdt: objective is {objective!r}; give 'regression' or 'lambdarank'.")
     lightgbm, ranks = require("lightgbm", "experiments"), objective == "lambdarank"
 
     def made(dataset: RankingDataset, **more: Any) -> Any:
@@ -223,12 +201,11 @@ def gbdt(
         more["group"] = dataset.lengths.numpy() if ranks else None
         return lightgbm.Dataset(dataset.features.numpy(), label=grades.numpy(), **more)
 
-    settings = {"objective": objective, "num_threads": num_threads, "seed": seed, "verbosity": -1}
-    settings |= {"metric": "ndcg" if ranks else "l2", "eval_at": [k], "deterministic": True}
-    how: dict[str, Any] = {}
-    data = made(train)
+    settings: dict[str, Any] = {"objective": objective, "metric": "ndcg" if ranks else "l2"}
+    settings |= {"eval_at": [10], "seed": seed, "num_threads": 1, "verbosity": -1}
+    settings |= {"deterministic": True, "force_row_wise": True, **parameters}
+    data, how = made(train), {}
     if validation is not None:
         how["valid_sets"] = [made(validation, reference=data)]
-        how["callbacks"] = [lightgbm.early_stopping(early_stopping, verbose=False)]
-    settings |= {"force_row_wise": True, **parameters}
-    return TreeScorer(lightgbm.train(settings, data, rounds, **how), num_threads)
+        how["callbacks"] = [lightgbm.early_stopping(30, verbose=False)]
+    return TreeScorer(lightgbm.train(settings, data, rounds, **how))
