@@ -34,7 +34,6 @@ STREAMS = {
     "evaluate": evaluated,
     "interval": lambda seed: evaluated(0).interval("ndcg", resamples=2, seed=seed),
     "Cell": lambda seed: fpg.Cell(Nothing(), 0.0, seed),
-    "grid": lambda seed: fpg.grid(Nothing(), [0.0], [seed]),
 }
 
 

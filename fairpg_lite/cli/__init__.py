@@ -16,26 +16,34 @@ from fairpg_lite.cli._common import DONE, FAILED, INTERRUPTED, CliError, Parser,
 
 _DESCRIPTION = """\
 Fair rankings from the command line: train a Fair-PG-Rank policy on LETOR/SVMlight files,
-evaluate it, rank with it, or draw the trade-off between utility and fairness."""
-_EXAMPLES = """\
+evaluate it, rank with it, or draw the trade-off between utility and fairness.
+
 examples:
   fairpg-lite fit train.txt --valid valid.txt --group-feature 5 --lam 1 --out model/
   fairpg-lite evaluate model/ test.txt --k 10
   fairpg-lite rank model/ test.txt --samples 3 --seed 1 | head
   fairpg-lite sweep train.txt --test test.txt --group-feature 5 --lam 0 1 10 100 --out sweep/
-  fairpg-lite COMMAND --help
-
-exit codes: 0 done, 1 failed, 2 wrong call, 130 interrupted"""
+  fairpg-lite COMMAND --help"""
+_FORMAT = """\
+files: LETOR/SVMlight text, plain or compressed (.gz, .bz2, .xz), one document per line:
+  <grade> qid:<query> <feature id>:<value> ... [# comment]"""
 
 
 def make_parser() -> argparse.ArgumentParser:
-    parser = Parser(prog="fairpg-lite", description=_DESCRIPTION, epilog=_EXAMPLES)
+    """A command is a module, whose docstring is its help."""
+    codes = "exit codes: 0 done, 1 failed, 2 wrong call, 130 interrupted"
+    parser = Parser(prog="fairpg-lite", description=_DESCRIPTION, epilog=codes)
     parser.add_argument("--version", action="version", version=f"fairpg-lite {__version__}")
     subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for command in (fit, evaluate, rank, sweep):
-        name = command.__name__.rpartition(".")[2]
-        told = {"description": command.DESCRIPTION, "epilog": command.EXAMPLES}
-        inner = subparsers.add_parser(name, help=command.HELP, usage=command.USAGE, **told)
+    for name, command in {"fit": fit, "evaluate": evaluate, "rank": rank, "sweep": sweep}.items():
+        text = command.__doc__ or ""
+        inner = subparsers.add_parser(
+            name,
+            usage=command.USAGE,
+            help=text.partition("\n")[0],
+            description=text,
+            epilog=_FORMAT,
+        )
         command.add_options(inner)
         add_verbosity(inner)
         inner.set_defaults(run=command.run)
@@ -66,7 +74,7 @@ def run_command(parser: argparse.ArgumentParser, argv: Sequence[str] | None) -> 
         print("interrupted", file=sys.stderr)
         return INTERRUPTED
     except Exception as error:
-        if getattr(args, "verbose", False):
+        if args.verbose:
             traceback.print_exc()
         print(f"{parser.prog}: {_one_line(error)}", file=sys.stderr)
         return error.code if isinstance(error, CliError) else FAILED

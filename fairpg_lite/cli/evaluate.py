@@ -1,37 +1,38 @@
-"""`fairpg-lite evaluate`: a saved model's utility and disparity on a LETOR file."""
+"""Utility and disparity of a model on a LETOR file, or of two.
 
-import argparse
-import csv
-import json
-import math
-from typing import Any
+Of one model: the stochastic policy, and the one ranking that is most probable under it (documents
+by score). Of two: what differs between their policies. All measures are means over queries and
+exact.
 
-from fairpg_lite.cli import _common as cli
-from fairpg_lite.cli._data import query_names, read_for, read_model
-from fairpg_lite.data import RankingDataset
-from fairpg_lite.disparity import MERITS
-from fairpg_lite.evaluate import evaluate
-from fairpg_lite.evaluation import MEASURES, Evaluation
-
-HELP = "utility and disparity of a model on a LETOR file, or of two"
-USAGE = None
-DESCRIPTION = """\
-Evaluate a model on a LETOR file: the stochastic policy, and the one ranking that is most
-probable under it (documents by score); or two models, with what differs between their policies.
-All measures are means over queries and exact."""
-EXAMPLES = f"""\
 examples:
   fairpg-lite evaluate model/ test.txt
   fairpg-lite evaluate model/ test.txt --k 10 --undefined skip --json
   fairpg-lite evaluate model/ test.txt --per-query measures.csv
   fairpg-lite evaluate fair/ plain/ test.txt                 two models, query by query
 
-{cli.FORMAT}
 measures: NDCG and NDCG@k, ERR (at k as well), average rank of what is relevant, D_ind, D_group
   and the gap between groups in both directions (absent without groups). Exposure: 1/log2(1 +
   position). The column "queries" counts those where a measure has an answer of its own: most
-  have none where nothing is relevant, D_group none where a group or its merit is absent."""
+  have none where nothing is relevant, D_group none where a group or its merit is absent.
+"""
 
+import argparse
+import csv
+import json
+from math import isnan, nan
+from typing import Any
+
+import numpy as np
+
+from fairpg_lite.cli import _common as cli
+from fairpg_lite.cli._data import read_for
+from fairpg_lite.data import RankingDataset
+from fairpg_lite.disparity import MERITS
+from fairpg_lite.evaluate import evaluate
+from fairpg_lite.evaluation import MEASURES, Evaluation
+from fairpg_lite.models import load_model
+
+USAGE = None
 NAMES = {
     "ndcg": "NDCG",
     "ndcg_at_k": "NDCG@k",
@@ -45,11 +46,10 @@ NAMES = {
 
 def judging(args: argparse.Namespace) -> dict[str, Any]:
     """How a model is judged, for `fairpg_lite.evaluate`."""
-    if args.undefined == "skip":
-        undefined = {"undefined": math.nan, "undefined_disparity": math.nan}
-    else:
-        undefined = {"undefined": float(args.undefined), "undefined_disparity": 0.0}
-    return {name: getattr(args, name) for name in ("k", "max_grade", "merit", "gain")} | undefined
+    skip = args.undefined == "skip"
+    how = {name: getattr(args, name) for name in ("k", "max_grade", "merit", "gain")}
+    how["undefined"] = nan if skip else float(args.undefined)
+    return how | {"undefined_disparity": nan if skip else 0.0}
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -62,7 +62,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     if len(args.model) > 2:
         raise cli.UsageError("evaluate compares two models at most.")
-    models = [read_model(name) for name in args.model]
+    models = [load_model(name) for name in args.model]
     for name, known in (("merit", tuple(MERITS)), ("gain", ("exponential", "linear"))):
         first = (models[0].meta.get("training") or {}).get(name, known[0])
         setattr(args, name, getattr(args, name) or first)
@@ -72,16 +72,17 @@ def run(args: argparse.Namespace) -> int:
     if data[0].groups is None and models[0].prepare.groups_given:
         cli.say(args, "the training's groups came from a file; give --groups FILE for D_group.")
     how = judging(args) | {"samples": args.samples, "seed": args.seed}
-    policy = evaluate(models[0].scorer, data[0], **how)
+    results = {"policy": evaluate(models[0].scorer, data[0], **how)}
     if len(models) == 2:
-        results = {"policy": policy, "other": evaluate(models[1].scorer, data[1], **how)}
+        results["other"] = evaluate(models[1].scorer, data[1], **how)
     else:
-        ranking = evaluate(models[0].scorer, data[0], deterministic=True, **how)
-        results = {"policy": policy, "ranking": ranking}
+        results["ranking"] = evaluate(models[0].scorer, data[0], deterministic=True, **how)
     if args.per_query is not None:
         _write_queries(args, data[0], results)
     found = _found(args, data[0], results)
-    print(json.dumps(_without_nan(found), indent=1) if args.json else _table(found))
+    if args.json:  # which has no NaN
+        found = json.loads(json.dumps(found), parse_constant=lambda _: None)
+    print(json.dumps(found, indent=1) if args.json else _table(found))
     return cli.DONE
 
 
@@ -101,35 +102,23 @@ def _found(
     return found
 
 
-def _without_nan(value: Any) -> Any:
-    """NaN, which JSON lacks, is null."""
-    if isinstance(value, dict):
-        return {name: _without_nan(entry) for name, entry in value.items()}
-    if isinstance(value, list | tuple):
-        return [_without_nan(entry) for entry in value]
-    return None if value != value else value
-
-
 def _table(found: dict[str, Any]) -> str:
     """Of one model its policy and its most probable ranking, of two the difference as well."""
     two, models, k = "other" in found, found["models"], found["k"]
-    columns: list[tuple[str, int, dict[str, Any]]]  # head, width, value of each measure
+    columns: dict[str, tuple[int, dict[str, Any]]]  # head: width, value of each measure
     if two:
         less = found["difference"]
-        columns = [
-            ("A", 10, found["policy"]),
-            ("B", 10, found["other"]),
-            ("A - B", 10, {m: d["mean"] for m, d in less.items()}),
-            ("95 % interval", 20, {m: (d["low"], d["high"]) for m, d in less.items()}),
-            ("p", 8, {m: _p_value(d["p_value"]) for m, d in less.items()}),
-        ]
+        columns = {
+            "A": (10, found["policy"]),
+            "B": (10, found["other"]),
+            "A - B": (10, {m: d["mean"] for m, d in less.items()}),
+            "95 % interval": (20, {m: (d["low"], d["high"]) for m, d in less.items()}),
+            "p": (8, {m: _p_value(d["p_value"]) for m, d in less.items()}),
+        }
     else:
-        columns = [
-            ("policy", 10, found["policy"]),
-            ("95 % interval", 20, found["interval"]),
-            ("most probable", 15, found["ranking"]),
-        ]
-    columns.append(("queries", 9, {m: f"{count:,}" for m, count in found["counted"].items()}))
+        columns = {"policy": (10, found["policy"]), "95 % interval": (20, found["interval"])}
+        columns["most probable"] = (15, found["ranking"])
+    columns["queries"] = (9, {m: f"{count:,}" for m, count in found["counted"].items()})
     at = "" if k is None else f"@{k}"
     names = NAMES | {"ndcg_at_k": f"NDCG{at}", "err": f"ERR{at}"}
     shown = [m for m in MEASURES if m != "ndcg_at_k" or k is not None]
@@ -140,8 +129,9 @@ def _table(found: dict[str, Any]) -> str:
         f"{f'A = {models[0]} and B = {models[1]}' if two else models[0]} on {found['file']}: "
         f"{found['queries']:,} queries, {found['documents']:,} documents",
         "",
-        f"{'':14}" + "".join(f"{head:>{width}}" for head, width, _ in columns),
-        *(f"{names[m]:14}" + "".join(f"{_cell(v[m]):>{w}}" for _, w, v in columns) for m in shown),
+        f"{'':14}" + "".join(f"{head:>{width}}" for head, (width, _) in columns.items()),
+        *(f"{names[m]:14}" + "".join(f"{_shown(v[m]):>{w}}" for w, v in columns.values())
+          for m in shown),
         "",
         f"Gain: {gain}. Queries without an answer {rest} (--undefined {found['undefined']}).",
         "Intervals: bootstrap over queries" + ("; p: sign flips." if two else "."),
@@ -149,27 +139,27 @@ def _table(found: dict[str, Any]) -> str:
 
 
 def _p_value(p: float) -> str:
-    return "<.001" if p < 0.001 else "-" if math.isnan(p) else f"{p:.3f}"
+    return "<.001" if p < 0.001 else "-" if isnan(p) else f"{p:.3f}"
 
 
-def _cell(value: Any) -> str:
-    if isinstance(value, tuple):
-        return "-" if math.isnan(value[0]) else f"{value[0]:.4f} to {value[1]:.4f}"
-    return value if isinstance(value, str) else "-" if math.isnan(value) else f"{value:.4f}"
+def _shown(value: Any) -> str:
+    """A number, or the two ends of an interval; what is not defined is a dash."""
+    if isinstance(value, str):
+        return value
+    ends = value if isinstance(value, tuple) else (value,)
+    return "-" if isnan(ends[0]) else " to ".join(f"{end:.4f}" for end in ends)
 
 
 def _write_queries(
     args: argparse.Namespace, dataset: RankingDataset, results: dict[str, Evaluation]
 ) -> None:
     """One row per query in the file's order; a measure that is undefined there is left empty."""
-    columns = {
-        f"{name}_{measure}": result.per_query[measure].tolist()
-        for name, result in results.items()
-        for measure in MEASURES
-    }
+    columns = {"query": np.asarray(dataset.query_ids).tolist()}
+    columns["documents"] = dataset.lengths.tolist()
+    for name, result in results.items():
+        for measure in MEASURES:
+            values = result.per_query[measure].tolist()
+            columns[f"{name}_{measure}"] = ["" if isnan(v) else repr(v) for v in values]
     with cli.writing(args.per_query, args.force) as stream:
         table = csv.writer(stream, lineterminator="\n")
-        table.writerow(["query", "documents", *columns])
-        names, lengths = query_names(dataset), dataset.lengths.tolist()
-        for qid, length, *values in zip(names, lengths, *columns.values(), strict=True):
-            table.writerow([qid, length, *["" if math.isnan(v) else repr(v) for v in values]])
+        table.writerows([columns, *zip(*columns.values(), strict=True)])

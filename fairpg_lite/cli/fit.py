@@ -1,4 +1,18 @@
-"""`fairpg-lite fit`: train a policy on LETOR files, and leave a model directory."""
+"""Train a policy on LETOR files, and leave a model directory.
+
+The policy maximises utility less lambda times disparity (Fair-PG-Rank). DIR gets model.json, which
+says in plain text how the model was made and holds the weights. A killed training continues when
+the same command is given again (but not with --budget, whose search starts afresh).
+
+examples:
+  fairpg-lite fit train.txt --out model/                                    plain PG-Rank
+  fairpg-lite fit train.txt --valid valid.txt --patience 5 --group-feature 5 --lam 1 --out model/
+  fairpg-lite fit train.txt --disparity individual --lam 10 --method exact --out model/
+  fairpg-lite fit train.txt --valid valid.txt --group-feature 5 --budget 0.01 --out model/
+
+groups: from a feature (--group-feature, above --group-threshold or one group per value), or
+  from a file with one label per document (--groups); needed for --disparity group.
+"""
 
 import argparse
 import hashlib
@@ -16,31 +30,14 @@ from fairpg_lite.data import RankingDataset
 from fairpg_lite.models import load_model, save_model
 from fairpg_lite.train import fit, objective_on
 
-HELP = "train a policy on LETOR files"
 USAGE = "%(prog)s TRAIN [TRAIN ...] --out DIR [options]"
-DESCRIPTION = """\
-Train a stochastic ranking policy that maximises utility less lambda times disparity
-(Fair-PG-Rank), and write it to a directory: model.json says in plain text how it was made and
-holds the weights. A killed training continues when the same command is given again
-(but not with --budget, whose search starts afresh)."""
-EXAMPLES = f"""\
-examples:
-  fairpg-lite fit train.txt --out model/                                    plain PG-Rank
-  fairpg-lite fit train.txt --valid valid.txt --patience 5 --group-feature 5 --lam 1 --out model/
-  fairpg-lite fit train.txt --disparity individual --lam 10 --method exact --out model/
-  fairpg-lite fit train.txt --valid valid.txt --test test.txt --group-feature 5 --budget 0.01 \\
-      --method exact --out model/                             the budget is held on valid.txt
-
-{cli.FORMAT}
-groups: from a feature (--group-feature, above --group-threshold or one group per value), or
-  from a file with one label per document (--groups); needed for --disparity group."""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     cli.add(parser, "train", nargs="+")
     cli.add(parser, "--out", required=True)
     cli.add(parser.add_mutually_exclusive_group(), "--lam", "--budget")
-    cli.add(parser, "--force", *cli.TRAINING, "--test-groups", "--seed")
+    cli.add(parser, "--force", "--seed", *cli.TRAINING)
     cli.add(parser, "--test", help="with --budget: LETOR file to report the disparity on, too")
 
 
@@ -60,13 +57,12 @@ def run(args: argparse.Namespace) -> int:
         _clear(out)
         cli.say(args, f"{out} holds the model of this very command; there is nothing to do.")
         return cli.DONE
-    result, continued = None, ""
     watch: dict[str, Any] = {"progress": cli.bars(args), "valid": data.get("valid")}
+    result, checkpoint = None, out / "checkpoint.pt"
+    if args.force:
+        checkpoint.unlink(missing_ok=True)
+    continued = ", continued" if checkpoint.exists() else ""
     if args.budget is None:
-        checkpoint = out / "checkpoint.pt"
-        if args.force:
-            checkpoint.unlink(missing_ok=True)
-        continued = ", continued" if checkpoint.exists() else ""
         history = fit(scorer, data["train"], config, checkpoint=checkpoint, **watch)
         if history.stopped == "interrupted":
             cli.say(args, f"interrupted after {len(history)} epochs; the same command continues.")
@@ -94,14 +90,10 @@ def run(args: argparse.Namespace) -> int:
 
 def _about(dataset: RankingDataset) -> dict[str, Any]:
     """A dataset in few words: its name, not its place on a disk."""
+    about = {"name": dataset.info.get("name"), "queries": len(dataset)}
+    about |= {"documents": dataset.n_documents, "features": dataset.n_features}
     groups = None if dataset.groups is None else dataset.groups.bincount().tolist()
-    return {
-        "name": dataset.info.get("name"),
-        "queries": len(dataset),
-        "documents": dataset.n_documents,
-        "features": dataset.n_features,
-        "documents_per_group": groups,
-    }
+    return about | {"documents_per_group": groups}
 
 
 def _finished(out: Path, run: str) -> bool:

@@ -1,45 +1,43 @@
-"""`fairpg-lite rank`: rankings of a LETOR file's documents, drawn from a saved model's policy."""
+"""Rankings of a LETOR file's documents.
+
+For every query: rankings drawn from the model's policy, or the most probable one. It is the draws
+that are fair in expectation; the most probable ranking is what a ranker without chance would show.
+The same --seed gives the same rankings: use a new one whenever people are to see new draws.
+
+examples:
+  fairpg-lite rank model/ test.txt --samples 3 --seed 7 --output rankings.jsonl
+  fairpg-lite rank model/ test.txt --samples 3 --format trec --output run.txt
+  fairpg-lite rank model/ test.txt --most-probable --format tsv | head
+
+output: documents have the names that comments give them (#docid = NAME), otherwise numbers from
+  0 within their query, in the order of the file. Grades are read but not used: 0 will do.
+  jsonl  one ranking per line, best document first; "sample" is null for --most-probable:
+         {"query": 7, "sample": 0, "ranking": [2, 0, 1]}
+  tsv    a header, then one line per document: query, sample (empty for --most-probable),
+         position (from 1), document
+  trec   a run, as trec_eval, pytrec_eval and ir_measures read it. N draws are N runs, each in
+         its file: --output run.txt --samples 2 writes run.0.txt and run.1.txt
+"""
 
 import argparse
 import json
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from fairpg_lite._progress import progress_bar
 from fairpg_lite.cli import _common as cli
-from fairpg_lite.cli._data import query_names, read_for, read_model
-from fairpg_lite.data import RankingDataset
+from fairpg_lite.cli._data import read_for
+from fairpg_lite.models import load_model
 from fairpg_lite.policy import PlackettLuce
 
-HELP = "rankings of a LETOR file's documents"
 USAGE = None
-DESCRIPTION = """\
-Rank the documents of every query of a LETOR file: rankings drawn from the model's policy, or
-the most probable one. It is the draws that are fair in expectation; the most probable ranking
-is what a ranker without chance would show. The same --seed gives the same rankings: use a new
-one whenever people are to see new draws."""
-EXAMPLES = f"""\
-examples:
-  fairpg-lite rank model/ test.txt --samples 3 --seed 7 --output rankings.jsonl
-  fairpg-lite rank model/ test.txt --samples 3 --format trec --output run.txt
-  fairpg-lite rank model/ test.txt --most-probable --format tsv | head
-
-{cli.FORMAT}
-  (grades are read but not used here; put 0 where none is known)
-output: documents have the names that comments give them (#docid = NAME), otherwise numbers from
-  0 within their query, in the order of the file.
-  jsonl  one ranking per line, best document first; "sample" is null for --most-probable:
-         {{"query": 7, "sample": 0, "ranking": [2, 0, 1]}}
-  tsv    a header, then one line per document: query, sample (empty for --most-probable),
-         position (from 1), document
-  trec   a run, as trec_eval, pytrec_eval and ir_measures read it. N draws are N runs, each in
-         its file: --output run.txt --samples 2 writes run.0.txt and run.1.txt"""
-
 # Keys drawn at a time: a million rankings of a long list must not be held at once.
 _KEYS = 1 << 20
 
@@ -59,9 +57,10 @@ def run(args: argparse.Namespace) -> int:
         if not files:
             raise cli.UsageError("several draws are several TREC runs; give --output FILE.")
         files = [files[0].with_suffix(f".{i}{files[0].suffix}") for i in range(samples)]
-    model = read_model(args.model)
+    model = load_model(args.model)
     dataset = read_for(args, model)
     generator = None if args.most_probable else torch.Generator().manual_seed(args.seed or 0)
+    queries, given = np.asarray(dataset.query_ids).tolist(), iter(dataset.documents or repeat(""))
     # A bar amid the rankings on the same terminal would garble both.
     show = cli.bars(args) and not (args.output is None and sys.stdout.isatty())
     with ExitStack() as stack, progress_bar("ranking", len(dataset), "query", show) as bar:
@@ -69,9 +68,9 @@ def run(args: argparse.Namespace) -> int:
         streams = streams or [sys.stdout]
         if args.format == "tsv":
             streams[0].write("query\tsample\tposition\tdocument\n")
-        for qid, names, query in zip(
-            query_names(dataset), _document_names(dataset), dataset, strict=True
-        ):
+        for qid, query in zip(queries, dataset, strict=True):
+            count = range(len(query.relevance))
+            names = [name or i for i, name in zip(count, given, strict=False)]
             with torch.no_grad():
                 policy = PlackettLuce(model.scorer(query.features))
             for sample, ranking in _rankings(policy, samples, generator):
@@ -79,13 +78,6 @@ def run(args: argparse.Namespace) -> int:
                 stream.write(_text(args.format, qid, sample, [names[i] for i in ranking]))
             bar.update(1)
     return cli.DONE
-
-
-def _document_names(dataset: RankingDataset) -> Iterator[list[Any]]:
-    """Query by query: the name of each document, or its number."""
-    given = dataset.documents or [""] * dataset.n_documents
-    for start, length in zip(dataset.offsets.tolist(), dataset.lengths.tolist(), strict=False):
-        yield [name or i for i, name in enumerate(given[start : start + length])]
 
 
 def _rankings(

@@ -1,4 +1,15 @@
-"""`fairpg-lite sweep`: from LETOR files to the trade-off curve, one model per lambda and seed."""
+"""The trade-off curve: models at several lambdas and seeds.
+
+Train a policy at every lambda and seed on TRAIN, judge each on TEST, and draw utility against
+disparity. DIR gets table.csv (a row for each run), tradeoff.png and tradeoff.svg (means over
+seeds with 95 % intervals) and the models, for evaluate and rank. Killed at any moment, the same
+command goes on where it was; more values of --lam, or more --seeds, are added.
+
+examples:
+  fairpg-lite sweep train.txt --test test.txt --group-feature 5 --lam 0 1 10 100 --out sweep/
+  fairpg-lite sweep train.txt --test test.txt --disparity individual --lam 0 1 --jobs 4 --out s/
+  fairpg-lite sweep ... --scheduler tcp://host:8786 --out sweep/
+"""
 
 import argparse
 import io
@@ -8,32 +19,17 @@ from fairpg_lite._tradeoff import tradeoff
 from fairpg_lite.cli import _common as cli
 from fairpg_lite.cli._data import hidden_units, training_config, training_data
 from fairpg_lite.cli.evaluate import NAMES, judging
-from fairpg_lite.figures import palette_png, plot_tradeoff, style
+from fairpg_lite.figures import plot_tradeoff, style
 
-HELP = "the trade-off curve: models at several lambdas and seeds"
 USAGE = "%(prog)s TRAIN [TRAIN ...] --test TEST --lam X [X ...] --out DIR [options]"
-DESCRIPTION = """\
-Train a policy at every lambda and seed on TRAIN, judge each on TEST, and draw utility against
-disparity. DIR gets table.csv (a row for each run), tradeoff.png and tradeoff.svg (means over
-seeds with 95 % intervals) and the models, for evaluate and rank. Killed at any moment, the same
-command goes on where it was; more values of --lam, or more --seeds, are added."""
-EXAMPLES = f"""\
-examples:
-  fairpg-lite sweep train.txt --test test.txt --group-feature 5 --lam 0 1 10 100 --out sweep/
-  fairpg-lite sweep train.txt --test test.txt --disparity individual --lam 0 1 10 --seeds 10 \\
-      --jobs 4 --method exact --out sweep/
-  fairpg-lite sweep train.txt --test test.txt --group-feature 5 --lam 0 1 \\
-      --scheduler tcp://host:8786 --out sweep/
-
-{cli.FORMAT}"""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     cli.add(parser, "train", nargs="+")
     cli.add(parser, "--test", "--out", required=True)
-    cli.add(parser, "--lam", required=True, nargs="+")
+    cli.add(parser, "--lam", required=True, nargs="+", default=None)
     cli.add(parser, "--seeds", "--jobs", "--scheduler", "--cluster-patience", "--name", "--force")
-    cli.add(parser, *cli.JUDGING, *cli.TRAINING, "--test-groups")
+    cli.add(parser, *cli.JUDGING, *cli.TRAINING)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -44,7 +40,7 @@ def run(args: argparse.Namespace) -> int:
     table = tradeoff(
         data["train"],
         data["test"],
-        list(dict.fromkeys(args.lam)),
+        dict.fromkeys(args.lam),
         args.seeds,
         out=out,
         valid=data.get("valid"),
@@ -62,11 +58,11 @@ def run(args: argparse.Namespace) -> int:
     measure = {"group": "d_group", "gap": "group_gap"}.get(args.disparity, "d_ind")
     with style():
         figure = plot_tradeoff(table, x=measure).figure
-        for kind, about in (("png", {}), ("svg", {"Date": None})):
+        # Without date and version, the same table is the same file.
+        for kind, unstamped in (("png", {"Software": None}), ("svg", {"Date": None})):
             picture = io.BytesIO()
-            figure.savefig(picture, format=kind, metadata=about)
-            small = palette_png if kind == "png" else bytes
-            write_whole(out / f"tradeoff.{kind}", small(picture.getvalue()))
+            figure.savefig(picture, format=kind, metadata=unstamped)
+            write_whole(out / f"tradeoff.{kind}", picture.getvalue())
     print(f"{'lambda':>8}{'NDCG':>10}{NAMES[measure]:>15}   means over {args.seeds} seeds")
     for lam, utility, disparity in table.groupby("lam")[["ndcg", measure]].mean().itertuples():
         print(f"{lam:8g}{utility:10.4f}{disparity:15.4f}")
