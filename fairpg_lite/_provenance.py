@@ -18,7 +18,7 @@ from fairpg_lite._version import __version__
 
 PACKAGE = Path(__file__).resolve().parent
 # Those that can change a result; each is named only where it is installed.
-LIBRARIES = ("numpy", "scipy", "scikit-learn", "lightgbm")
+LIBRARIES = ("numpy", "numba", "scipy", "scikit-learn", "lightgbm")
 
 
 @lru_cache

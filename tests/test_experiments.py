@@ -259,8 +259,12 @@ def test_the_papers_lambdas():
         return sorted({c.lam for c in module.plan(seeds=1) if c.experiment.name == name})
 
     for method in ("sample-clip5", "sample-clip4", "exact-clip5"):
-        assert lambdas(synthetic, f"fair_pg_rank-{method}") == [0, 1, 3, 5, 8, 10, 25]
-    assert lambdas(german, "fair_pg_rank-sample-sex") == [0, 0.1, 0.3, 1, 3, 10, 25]
+        found = lambdas(synthetic, f"fair_pg_rank-{method}")
+        assert found == [0, 1, 3, 5, 8, 10, 12, 15, 17, 18, 20, 25]
+    text = [0, 0.1, 0.3, 1, 3, 10, 25]
+    assert lambdas(german, "fair_pg_rank-sample-sex") == [*text, 50, 100]
+    for name in ("sex-redrawn", "sex-text-redrawn", "age"):
+        assert lambdas(german, f"fair_pg_rank-sample-{name}") == text
     assert lambdas(synthetic, "post_processing-definition-clip5")[-3:] == [10, 100, 1000]
 
 

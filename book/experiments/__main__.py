@@ -5,6 +5,7 @@
 
 import argparse
 import inspect
+import json
 import os
 import shutil
 import sys
@@ -178,7 +179,7 @@ def _report(
     if args.quick:
         data = f"{QUICK} {data}"
     about = {"command": _command(args), "data": data}
-    written = [collect(out, **about)]
+    written = [collect(out, **about, **_added(args, out))]
     written.append(write_summary(records, out, **about, columns=getattr(module, "COLUMNS", None)))
     if hasattr(module, "table"):
         text = f"{QUICK}\n\n" if args.quick else ""
@@ -198,6 +199,15 @@ def _report(
         for name in ("figure.png", "figure.svg"):
             (out / name).unlink(missing_ok=True)
     return FAILED if failed else DONE
+
+
+def _added(args: argparse.Namespace, out: Path) -> dict[str, str]:
+    """What the sidecar says of numbers that were added to earlier runs; --force replaces those."""
+    sidecar = out / "table.json"
+    if args.force or not sidecar.exists():
+        return {}
+    stored = json.loads(sidecar.read_text("utf-8"))
+    return {"added": stored["added"]} if "added" in stored else {}
 
 
 def _command(args: argparse.Namespace) -> str:

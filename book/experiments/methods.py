@@ -10,7 +10,7 @@ exact exposure:
 - ``lottery_…`` and ``temperature_…``: what `experiments.mixtures` needs, on the test queries.
 """
 
-from dataclasses import dataclass
+from dataclasses import InitVar, dataclass
 from typing import Any
 
 import torch
@@ -75,6 +75,11 @@ class FairPGRank:
     epochs: int = 5
     lr: float = 0.1
     lr_decay: float = 0.5
+    compiled: InitVar[str | bool] = "auto"
+    """As in `TrainConfig`. No field, so not stored: both ways give the same numbers."""
+
+    def __post_init__(self, compiled: str | bool) -> None:
+        object.__setattr__(self, "_compiled", compiled)
 
     @property
     def name(self) -> str:
@@ -90,6 +95,7 @@ class FairPGRank:
             epochs=self.epochs,
             lr=self.lr,
             lr_decay=self.lr_decay,
+            compiled=self.__dict__["_compiled"],
             seed=seed,
         )
         history = fit(scorer, parts.train, config, progress=False)

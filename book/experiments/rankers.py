@@ -210,6 +210,8 @@ def measure(
     ``stochastic`` adds what the policy's readers see on average, exact: ``policy_ndcg``,
     ``policy_ndcg_at_10`` and ``policy_d_ind``. ``without_relevant`` is the share of queries in
     which nothing is relevant; their NDCG counts as 1, so subtract it for the convention of 0.
+    ``per_query`` lists the queries' values; without it their means are exact to seven digits, which
+    saves a quarter of the time.
     """
     scored = dataset.replace(features=_scores(scorer, dataset))
     at_10 = evaluate(_as_given, scored, 10, deterministic=True, max_grade=TOP_GRADE)
@@ -225,7 +227,8 @@ def measure(
     }
     listed = {"ndcg_at_10": at_10.per_query["ndcg_at_k"], "err": whole.per_query["err"]}
     if stochastic:
-        policy = evaluate(_as_given, scored, 10, samples=1, max_grade=TOP_GRADE)
+        digits: dict[str, Any] = {} if per_query else {"tolerance": 1e-6}
+        policy = evaluate(_as_given, scored, 10, samples=1, max_grade=TOP_GRADE, **digits)
         figures["policy_ndcg"] = policy.ndcg
         figures["policy_ndcg_at_10"] = policy.ndcg_at_k
         figures["policy_d_ind"] = policy.d_ind

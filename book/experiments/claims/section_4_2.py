@@ -36,8 +36,8 @@ def also_clip_4(checks: Callable[[str], Checks]) -> tuple[Beside, ...]:
 
 
 def halves(words: str, problem: str, figure: str | Callable[..., float], digits: int) -> Checks:
-    """A figure must fall from the first to the middle lambda, and from there to the last."""
-    spans = {"λ from 0 to 5": ("first", "middle"), "λ from 5 to 25": ("middle", "last")}
+    """A figure must fall from lambda 0 to 5, and from there to 25."""
+    spans = {"λ from 0 to 5": (0.0, 5.0), "λ from 5 to 25": (5.0, 25.0)}
     return tuple(
         Check(f"{words}, {span}", change(fair(problem), figure, *ends), high=0.0, digits=digits)
         for span, ends in spans.items()

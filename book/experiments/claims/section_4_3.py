@@ -115,7 +115,7 @@ FIGURE_2 = (
 def trades_off(problem: str) -> Checks:
     return (
         Check(
-            "D_group at λ = 25, share of λ = 0", remaining(fair(problem), "d_group"),
+            "D_group at λ = 25, share of λ = 0", remaining(fair(problem), "d_group", 25.0),
             high=0.5, digits=2,
         ),
         Check(
