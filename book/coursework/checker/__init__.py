@@ -16,7 +16,8 @@ points. An answer that is still blank is said to be so. The notebook is
 
 import textwrap
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any
 
 import torch
@@ -24,14 +25,28 @@ from torch import Generator
 
 from checker import disparities, learning, own, policies
 from checker.calls import BLANK
-from checker.examine import Blank, Finding, Wrong
+from checker.examine import WORDS, Blank, Finding, Wrong
 from checker.given import LAMBDAS, Documents, attempt, course_data, settings
 from fairpg_lite.data import RankingDataset
 
 __all__ = ["LAMBDAS", "TASKS", "attempt", "begin", "check", "score", "settings", "three_documents"]
 
 WIDTH = 68  # what a page of the book shows without scrolling
-Examine = Callable[[tuple[Any, ...], Generator], Finding]
+EXAMINERS: dict[str, Callable[[tuple[Any, ...], Generator], Finding]] = {
+    "task1a": policies.ranking_probability,
+    "task1b": policies.expectation,
+    "task2": policies.sampler,
+    "task3a": policies.sampled_exposure,
+    "task3b": policies.exact_exposure,
+    "task4a": disparities.by_hand,
+    "task4b": disparities.individual,
+    "task4c": disparities.group,
+    "task5": learning.gradient,
+    "task6": learning.loop,
+    "task7a": learning.sweep,
+    "task7b": learning.reading,
+    "task8": own.own_disparity,
+}
 
 
 @dataclass(frozen=True)
@@ -42,70 +57,15 @@ class Task:
     points: int
     chapter: int
     topic: str
-    examine: Examine
+    examine: Callable[[tuple[Any, ...], Generator], Finding]
     answers: int = 1
+    says: dict[str, str] = field(default_factory=dict)
 
 
 #: All tasks in the order of the notebook; their points sum to 100.
-TASKS = {
-    "task1a": Task(
-        "probability of a ranking",
-        8,
-        3,
-        "the probability of a list",
-        policies.ranking_probability,
-    ),
-    "task1b": Task(
-        "expectation by enumeration",
-        4,
-        4,
-        "expectations over all lists",
-        policies.expectation,
-    ),
-    "task2": Task("a sampler", 10, 3, "drawing a list by noise and a sort", policies.sampler),
-    "task3a": Task(
-        "exposure by sampling",
-        6,
-        4,
-        "exposure from a sample of lists",
-        policies.sampled_exposure,
-    ),
-    "task3b": Task(
-        "exact exposure",
-        10,
-        4,
-        "exposure by a race",
-        policies.exact_exposure,
-    ),
-    "task4a": Task(
-        "D_ind and D_group by hand",
-        6,
-        5,
-        "individual disparity",
-        disparities.by_hand,
-        answers=2,
-    ),
-    "task4b": Task("D_ind as a function", 8, 5, "individual disparity", disparities.individual),
-    "task4c": Task("D_group as a function", 8, 5, "group disparity", disparities.group),
-    "task5": Task("gradient of expected DCG", 12, 6, "the baseline", learning.gradient),
-    "task6": Task("Fair-PG-Rank", 10, 7, "Algorithm 1", learning.loop),
-    "task7a": Task("a sweep over lambda", 5, 7, "the dial lambda", learning.sweep),
-    "task7b": Task("reading the sweep", 5, 7, "the dial lambda", learning.reading, answers=2),
-    "task8": Task("a disparity of your own", 8, 7, "a disparity of your own", own.own_disparity),
-}
+TASKS = {name: Task(**WORDS[name], examine=examine) for name, examine in EXAMINERS.items()}
 
-
-class _Ledger:
-    """What has been earned so far, and the seed that fixes all numbers."""
-
-    def __init__(self) -> None:
-        self.start(0)
-
-    def start(self, seed: int) -> None:
-        self.seed, self.points = seed, dict[str, int]()
-
-
-_ledger = _Ledger()
+_ledger = SimpleNamespace(seed=0, points={})  # the seed of all numbers, and what has been earned
 
 
 def begin(seed: int) -> RankingDataset:
@@ -116,7 +76,7 @@ def begin(seed: int) -> RankingDataset:
     >>> begin(seed=0)
     RankingDataset(60 queries, 600 documents, 2 features, groups 0/1)
     """
-    _ledger.start(int(seed))
+    _ledger.seed, _ledger.points = int(seed), {}
     return course_data(_ledger.seed)
 
 

@@ -167,6 +167,8 @@ def numbers(value: Any) -> str:
             return f"<tensor of shape {tuple(value.shape)}>"
         rounded = value if not value.is_floating_point() else (value * 1e4).round() / 1e4
         return str(rounded.tolist())
+    if isinstance(value, torch.Generator):
+        return f"torch.Generator().manual_seed({value.initial_seed()})"
     return getattr(value, "__name__", None) or repr(value)
 
 

@@ -329,7 +329,7 @@ def _mark_task(task: str, session: Session, rules: Rules, own: int | None) -> No
 def digest(notebook: Path, rules: Rules, seed: int | None) -> str:
     """Changes with whatever a result depends on."""
     parts = [notebook.read_bytes(), repr((rules, seed)).encode()]
-    parts += [path.read_bytes() for path in sorted(HERE.glob("*.py"))]
+    parts += [path.read_bytes() for path in sorted(HERE.glob("*.*"))]
     return hashlib.sha256(b"\0".join(parts)).hexdigest()
 
 
