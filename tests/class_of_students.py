@@ -102,6 +102,32 @@ try:
 except OSError:
     pass
 """
+DRIP = """    import os, time
+    while True:
+        for number in os.listdir("/proc/self/fd"):
+            try:
+                os.write(int(number), b" ")
+            except OSError:
+                pass
+        time.sleep(0.1)"""
+NEST = """    import os
+    for number in os.listdir("/proc/self/fd"):
+        try:
+            os.write(int(number), b"[" * 10**5 + b"\\n")
+        except OSError:
+            pass
+    return torch.zeros(())"""
+SEED = """import os
+for number in os.listdir("/proc/self/fd"):
+    try:
+        os.write(int(number), b'{"seed": 1%s, "handed": ["task4a"]}\\n' % (b'0' * 40))
+    except OSError:
+        pass
+"""
+CLOCK = "import time\ntime.process_time = time.perf_counter = time.monotonic = lambda: 0.0"
+ENUMERATE = """        lists = torch.tensor(list(permutations(range(n))))
+        p = fpg.PlackettLuce(scores).log_prob(lists).exp()
+        exposure[i] = (p @ fpg.ranking_exposure(lists, v))[i]"""
 NETWORK = """    import socket
     try:
         socket.create_connection(("127.0.0.1", 9), timeout=2)
@@ -137,6 +163,9 @@ KINDS = {
     "greedy": ({"task3a": "    return [0.0] * 10**11"}, [], {"task3a": 0}),
     "stack": ({"task3a": STACK}, [], {"task3a": 0}),
     "forger": ({"task3a": FORGE}, [], {"task3a": 0}),
+    "nester": ({"task3a": NEST}, [], {"task3a": 0}),
+    "other_seed": ({}, [SEED], dict.fromkeys(FULL, 0)),  # it ends the notebook's own messages
+    "clock": ({"task3b": ENUMERATE}, [CLOCK], {"task3b": 5}),
     "patcher": ({}, [PATCH], dict.fromkeys(FULL, 0)),  # its `check` hands nothing in
     "borrower": ({"task1a": BORROW}, [], {"task1a": 0, "task1b": 0}),
     "reader": ({"task3a": READ}, [], {"task3a": 0}),

@@ -5,7 +5,7 @@ import json
 import re
 
 import pytest
-from class_of_students import FULL, KINDS, make_class, mismatches
+from class_of_students import DRIP, FULL, KINDS, make_class, mismatches
 
 from checker import grade
 from checker.__main__ import main
@@ -21,6 +21,7 @@ def graded(tmp_path_factory):
     """A small class, graded once by the command."""
     folder = tmp_path_factory.mktemp("class")
     kinds = "right by_hand neighbour hanging_function exits dies stack forger reader writer garbage"
+    kinds += " nester other_seed"
     rows = make_class(folder / "submissions", kinds.split(), only=QUICK)
     assert command(folder) == 0
     return folder, rows
@@ -87,6 +88,25 @@ def test_without_namespaces_sockets_are_blocked_and_processes_still_separate(tmp
     for name, row in rows.items():
         result = mark(name, tmp_path / "submissions" / f"{name}.ipynb", Rules(timeout=20))
         assert result.points == row, result.notes
+
+
+def marked(folder, kind, only, **rules):
+    """One student's result, and the row that was expected."""
+    ((name, row),) = make_class(folder, [kind], only=only).items()
+    return mark(name, folder / f"{name}.ipynb", Rules(**rules)), row
+
+
+def test_a_drop_of_an_answer_now_and_then_gains_no_time(tmp_path, monkeypatch):
+    monkeypatch.setitem(KINDS, "dripper", ({"task3a": DRIP}, [], {"task3a": 0}))
+    result, row = marked(tmp_path, "dripper", QUICK, timeout=2)
+    assert result.points == row
+    assert "took longer than 2 seconds" in result.messages["task3a"]
+
+
+def test_no_clock_of_its_own_hides_an_enumeration(tmp_path):
+    result, row = marked(tmp_path, "clock", {"task3b"}, timeout=60)
+    assert result.points == row
+    assert "all n! rankings" in " ".join(result.messages["task3b"].split())
 
 
 def test_a_seed_that_was_set_is_the_one_that_counts(tmp_path):

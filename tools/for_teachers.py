@@ -147,8 +147,8 @@ def student_notebook(week: int | None = None) -> str:
 
 def module_files(without: set[str]) -> dict[str, bytes]:
     """The checker and the module, by their path in a zip."""
-    files = [p for p in sorted(CHECKER.iterdir()) if p.is_file() and p.name not in without]
-    found = {f"checker/{path.name}": path for path in files}
+    files = [p for p in sorted(CHECKER.iterdir()) if p.suffix in (".py", ".toml")]
+    found = {f"checker/{path.name}": path for path in files if path.name not in without}
     for path in sorted((ROOT / "fairpg_lite").rglob("*")):
         if path.is_file() and "__pycache__" not in path.parts:
             found[str(path.relative_to(ROOT))] = path

@@ -14,8 +14,8 @@ import itertools
 import json
 import os
 import pickle
-import select
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -41,6 +41,7 @@ from fairpg_lite._files import write_whole
 
 LARGEST = 2**25  # characters of one answer
 CLOCK = 5  # seconds on the clock for each second of processor time that is allowed
+START = 30.0  # seconds to import torch on a busy machine
 PATIENCE = 3  # a submission that was stopped so often is not started again
 HERE = Path(__file__).parent
 SOLUTION = [HERE.parent / f"solution.{kind}" for kind in ("md", "ipynb")]
@@ -76,13 +77,19 @@ class Result:
     student: str
     digest: str = ""
     seed: int | None = None
-    points: dict[str, int] = field(default_factory=dict)
-    messages: dict[str, str] = field(default_factory=dict)
+    points: dict[str, int] = field(default_factory=lambda: dict.fromkeys(TASKS, 0))
+    messages: dict[str, str] = field(
+        default_factory=lambda: {task: f"{task}: not examined" for task in TASKS}
+    )
     notes: list[str] = field(default_factory=list)
 
     @property
     def total(self) -> int:
         return sum(self.points.values())
+
+    def note(self, words: str) -> None:
+        if words not in self.notes:
+            self.notes.append(words)
 
 
 class Stopped(Exception):  # noqa: N818 - a finding on its way up
@@ -115,9 +122,7 @@ class Session:
     def __init__(self, notebook: Path, rules: Rules, result: Result) -> None:
         self.cells, self.rules, self.result = cells_of(notebook), rules, result
         self.skip: set[int] = set()
-        self.stops, self.used, self.handed = 0, 0.0, set[str]()
-        self.deadline = 0.0
-        self.before: float | None = None
+        self.stops, self.handed = 0, set[str]()
         self.process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
@@ -132,7 +137,7 @@ class Session:
                         continue
                     cell = int(said["cell"])
                     if said["error"]:
-                        self._note(f"Cell {cell + 1} ends with {str(said['error'])[:500]}")
+                        self.result.note(f"Cell {cell + 1} ends with {str(said['error'])[:500]}")
                     self.allow()
                 self.result.seed, self.handed = int(said["seed"]), set(said["handed"])
                 return
@@ -141,46 +146,46 @@ class Session:
                 at = next(k for k in itertools.count(cell + 1) if k not in self.skip)
                 self.skip.add(at)
                 why = stopped if isinstance(stopped, Stopped) else "it sent messages of its own"
-                self._note(f"Cell {at + 1}: {why}; it was left out.")
+                self.result.note(f"Cell {at + 1}: {why}; it was left out.")
                 self.close()
         raise Stopped(f"it was stopped {PATIENCE} times")
 
-    def _note(self, note: str) -> None:
-        if note not in self.result.notes:
-            self.result.notes.append(note)
-
     def _open(self) -> None:
         self.scratch = tempfile.mkdtemp()
-        theirs, self.outgoing = os.pipe()
-        self.incoming, ours = os.pipe()
+        self.line, theirs = socket.socketpair()
         inside = jail(self.rules.hide)
         shut = (*inside, self.scratch) if inside else ()
         root = str(Path(fairpg_lite.__file__).parents[1])
         options = {"memory": self.rules.memory, "block_sockets": not shut, "path": root}
         told = json.dumps({**options, "skip": sorted(self.skip)})
-        self.process = subprocess.Popen(
-            [*shut, sys.executable, str(HERE / "sandbox.py"), str(theirs), str(ours), told],
-            pass_fds=(theirs, ours),
-            cwd=self.scratch,
-            env=environment(self.scratch),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        )
-        os.close(theirs)
-        os.close(ours)
+        with theirs:
+            self.process = subprocess.Popen(
+                [*shut, sys.executable, str(HERE / "sandbox.py"), str(theirs.fileno()), told],
+                pass_fds=(theirs.fileno(),),
+                cwd=self.scratch,
+                env=environment(self.scratch),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+            )
         self.buffer = b""
-        self.allow(30.0)  # to import torch on a busy machine
+        self.allow(START)
         self.tell(self.cells)
 
     def allow(self, more: float = 0.0) -> None:
         """From now on the limit again: processor time, so that a busy machine stops nobody."""
-        self.before = self._processor()
+        self.before = self.processor()
         wall = self.rules.timeout * (1 if self.before is None else CLOCK)
         self.deadline = time.monotonic() + wall + more
 
-    def _processor(self) -> float | None:
+    def _in_time(self) -> None:
+        now = self.processor()
+        spent = 0.0 if now is None or self.before is None else now - self.before
+        if spent > self.rules.timeout or time.monotonic() > self.deadline:
+            raise Stopped(f"it took longer than {self.rules.timeout:g} seconds")
+
+    def processor(self) -> float | None:
         """Processor seconds of the sandbox so far; None where the system does not tell."""
         try:
             first = self.process.pid if self.process else 0
@@ -193,37 +198,38 @@ class Session:
 
     def tell(self, message: Any) -> None:
         data = pickle.dumps(message)
-        view = memoryview(len(data).to_bytes(8, "big") + data)
-        os.set_blocking(self.outgoing, False)
-        while view:
-            self._wait([], [self.outgoing])
-            try:
-                view = view[os.write(self.outgoing, view) :]
-            except (BrokenPipeError, BlockingIOError):
-                raise Stopped("the process ended") from None
+        self.line.settimeout(START + CLOCK * self.rules.timeout)  # for whoever does not listen
+        try:
+            self.line.sendall(len(data).to_bytes(8, "big") + data)
+        except OSError:
+            raise Stopped("the process ended") from None
 
     def hear(self) -> dict[str, Any]:
         """One line of JSON from the sandbox, and nothing but JSON."""
+        self.line.settimeout(0.5)
         while b"\n" not in self.buffer:
-            self._wait([self.incoming], [])
-            more = os.read(self.incoming, 2**16)
-            self.buffer += more
+            try:
+                more = self.line.recv(2**16)
+            except TimeoutError:
+                self._in_time()
+                continue
+            except OSError:
+                more = b""
             if not more:
                 raise Stopped("the process ended (a crash, os._exit, or too much memory)")
+            self.buffer += more
             if len(self.buffer) > LARGEST:
                 raise Stopped("an answer is too large")
+            if b"\n" not in more:  # a drop at a time is no way to gain time
+                self._in_time()
         line, _, self.buffer = self.buffer.partition(b"\n")
-        said = json.loads(line)
+        try:
+            said = json.loads(line)
+        except RecursionError:
+            raise ValueError("no message") from None
         if not isinstance(said, dict):
             raise ValueError("no message")
         return said
-
-    def _wait(self, read: list[int], write: list[int]) -> None:
-        while not any(select.select(read, write, [], 0.5)[:2]):
-            now = self._processor()
-            spent = 0.0 if now is None or self.before is None else now - self.before
-            if spent > self.rules.timeout or time.monotonic() > self.deadline:
-                raise Stopped(f"it took longer than {self.rules.timeout:g} seconds")
 
     def ask(self, *question: Any) -> Answer:
         if self.process is None:
@@ -231,10 +237,8 @@ class Session:
             self.allow()
         try:
             self.tell(question)
-            said = self.hear()
-            self.used = float(said["cpu"])
-            return Answer.unpacked(said["answer"])
-        except (KeyError, TypeError, ValueError):
+            return Answer.unpacked(self.hear()["answer"])
+        except (KeyError, TypeError, ValueError, RuntimeError):
             raise Stopped("the process sent something that is no answer") from None
 
     def close(self) -> None:
@@ -243,32 +247,33 @@ class Session:
             with suppress(ProcessLookupError, PermissionError):  # what it left in its session
                 os.killpg(self.process.pid, 9)
             self.process.wait()
-            os.close(self.incoming)
-            os.close(self.outgoing)
+            self.line.close()
             shutil.rmtree(self.scratch, ignore_errors=True)
         self.process = None
 
 
 def environment(scratch: str) -> dict[str, str]:
     """Nothing of the teacher's own."""
-    kept = {
-        key: os.environ[key] for key in ("PATH", "LANG", "LD_LIBRARY_PATH") if key in os.environ
-    }
+    names = ("PATH", "LANG", "LD_LIBRARY_PATH")
+    kept = {key: os.environ[key] for key in names if key in os.environ}
     fixed = {"OMP_NUM_THREADS": "1", "MPLBACKEND": "Agg", "MPLCONFIGDIR": scratch}
     return {**kept, **fixed, "HOME": scratch, "TMPDIR": scratch, "PYTHONHASHSEED": "0"}
 
 
+@dataclass
 class Far:
     """A student's function as the examiners see it: a `checker.calls.Remote`."""
 
-    def __init__(self, session: Session, task: str) -> None:
-        self.session, self.task = session, task
+    session: Session
+    task: str
 
     def ask(self, inputs: dict[str, Any], forbid: str, upstream: Tensor | None) -> Answer:
         return self.session.ask(self.task, 0, inputs, forbid, upstream)
 
     def cpu(self) -> float:
-        return self.session.used
+        """As the system counts it: what the submission says of itself need not be true."""
+        spent = self.session.processor()
+        return time.monotonic() if spent is None else spent
 
 
 def mark(student: str, notebook: Path, rules: Rules, seed: int | None = None) -> Result:
@@ -277,59 +282,54 @@ def mark(student: str, notebook: Path, rules: Rules, seed: int | None = None) ->
     result = Result(student, digest(notebook, rules, seed))
     try:
         session = Session(notebook, rules, result)
-    except (ValueError, KeyError, TypeError, OSError) as error:
-        result.notes.append(f"This is no notebook: {type(error).__name__}: {error}")
-        return _completed(result)
+    except (ValueError, KeyError, TypeError, OSError, RecursionError) as error:
+        result.note(f"This is no notebook: {type(error).__name__}: {error}")
+        return result
     try:
         session.start()
         if seed is not None and seed != result.seed:
-            result.notes.append(f"The seed is {result.seed}; {seed} was set, and is used here.")
+            result.note(f"The seed is {result.seed}; {seed} was set, and is used here.")
+        own = result.seed if seed is None else seed
         for task in TASKS:
-            _mark_task(task, session, rules, result.seed if seed is None else seed)
+            result.messages[task] = _mark_task(task, session, rules, own or 0)
     except Stopped as stopped:
-        result.notes.append(f"The submission was given up: {stopped}.")
+        result.note(f"The submission was given up: {stopped}.")
     finally:
         session.close()
-    return _completed(result)
-
-
-def _completed(result: Result) -> Result:
-    for task in TASKS:
-        result.points.setdefault(task, 0)
-        result.messages.setdefault(task, f"{task}: not examined")
     return result
 
 
-def _mark_task(task: str, session: Session, rules: Rules, own: int | None) -> None:
+def _mark_task(task: str, session: Session, rules: Rules, own: int) -> str:
+    """Put down the points; what to tell the student. Typed answers go with the student's seed."""
     session.allow()
     if task not in session.handed:
-        session.result.messages[task] = f"{task:<7} {TASKS[task].title}: no `check` with an answer"
-        return
-    typed = TASKS[task].answers > 1
-    result = session.result
+        return f"{task:<7} {TASKS[task].title}: no `check` with an answer"
+    answers: tuple[Any, ...] = (Far(session, task),)
+    seed = rules.seed
     try:
-        if typed:
+        if TASKS[task].answers > 1:
+            seed = own
             given = [session.ask(task, k, None, "", None) for k in range(TASKS[task].answers)]
-            answers: tuple[Any, ...] = tuple(
+            answers = tuple(
                 ... if answer.blank else "no number" if answer.value is None else answer.value
                 for answer in given
             )
-        else:
-            answers = (Far(session, task),)
-        points, lines = examined(task, answers, (own or 0) if typed else rules.seed)
-        result.points[task], result.messages[task] = points, "\n".join(lines)
+        session.result.points[task], lines = examined(task, answers, seed)
+        return "\n".join(lines)
     except Stopped as stopped:
-        result.points[task], result.messages[task] = 0, f"Stopped: {stopped}."
         session.stops += 1
         session.close()
         if session.stops >= PATIENCE:
             raise
+        return f"Stopped: {stopped}."
+    except Exception as error:  # whatever an answer does to us costs only its own task
+        return f"{task}: could not be examined: {type(error).__name__}: {error}"
 
 
 def digest(notebook: Path, rules: Rules, seed: int | None) -> str:
     """Changes with whatever a result depends on."""
     parts = [notebook.read_bytes(), repr((rules, seed)).encode()]
-    parts += [path.read_bytes() for path in sorted(HERE.glob("*.*"))]
+    parts += [path.read_bytes() for path in sorted([*HERE.glob("*.py"), *HERE.glob("*.toml")])]
     return hashlib.sha256(b"\0".join(parts)).hexdigest()
 
 
@@ -403,8 +403,7 @@ def _marked(jobs: Sequence[Job], workers: int) -> Iterator[Result]:
                 yield pool.submit(mark, *job).result()
             except BrokenProcessPool:
                 note = "The submission ended the process that grades it, twice."
-                lost = Result(job[0], digest(*job[1:]), notes=[note])
-                yield _completed(lost)
+                yield Result(job[0], digest(*job[1:]), notes=[note])
 
 
 def _logged(log: Path) -> Iterator[Result]:

@@ -1,4 +1,4 @@
-"""The process in which one submission runs: `python sandbox.py READ WRITE OPTIONS`.
+"""The process in which one submission runs: `python sandbox.py LINE OPTIONS`.
 
 It is told the notebook's cells, executes them, then answers calls from the process that grades it,
 which holds the right answers and the points. Neither is here: `checker` is only `checker.given`,
@@ -15,7 +15,6 @@ import re
 import resource
 import socket
 import sys
-import time
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -26,8 +25,8 @@ ANSWERS = ("policies", "disparities", "learning", "own", "examine", "grade")
 class Line:
     """To and from the grading process: JSON lines out, pickles with their length in."""
 
-    def __init__(self, read: int, write: int) -> None:
-        self.incoming, self.outgoing = os.fdopen(read, "rb"), os.fdopen(write, "w")
+    def __init__(self, number: int) -> None:
+        self.incoming, self.outgoing = os.fdopen(number, "rb"), os.fdopen(os.dup(number), "w")
 
     def say(self, **message: Any) -> None:
         self.outgoing.write(json.dumps(message) + "\n")
@@ -130,12 +129,12 @@ def serve(line: Line, desk: Desk) -> None:
             answer = as_answer(given[place], {})
         else:
             answer = call(given[place], inputs, forbid, upstream)
-        line.say(answer=answer.packed(), cpu=time.process_time())
+        line.say(answer=answer.packed())
 
 
-def main(read: str, write: str, options: str) -> None:
+def main(number: str, options: str) -> None:
     wanted = json.loads(options)
-    line = Line(int(read), int(write))
+    line = Line(int(number))
     limit(wanted["memory"], wanted["block_sockets"])
     sys.path[0] = wanted["path"]
     sys.stdin = io.StringIO()
