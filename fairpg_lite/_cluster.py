@@ -28,10 +28,8 @@ from distributed import Client
 from fairpg_lite._provenance import identity, sources
 from fairpg_lite._records import Cell
 
-ANSWER = 15.0
-"""Seconds a scheduler may take to answer."""
-WARN_AFTER = 10.0
-"""Seconds without a worker before a warning."""
+# Seconds a scheduler may take to answer, and seconds without a worker before a warning.
+ANSWER, WARN_AFTER = 15.0, 10.0
 
 
 @contextmanager
@@ -46,9 +44,8 @@ def on_cluster(
         client = Client(scheduler, set_as_default=False, timeout=ANSWER)
     except (OSError, ValueError) as error:
         raise ConnectionError(
-            f"sweep: no Dask scheduler answers at {scheduler!r} ({error}); start one with "
-            "`dask scheduler`, or leave `scheduler` out to use this machine. What is finished is "
-            "stored."
+            f"sweep: no Dask scheduler answers at {scheduler!r} ({error}); start one with `dask "
+            "scheduler`, or leave `scheduler` out to use this machine. What is finished is stored."
         ) from error
     with client:
         watch = Watch(client, scheduler, patience)
@@ -75,13 +72,15 @@ def _knock(scheduler: str) -> None:
             raise ConnectionError("it hung up")
 
 
+@dataclasses.dataclass
 class Watch:
     """Called while nothing arrives: warns of a cluster without workers, and gives it up."""
 
-    def __init__(self, client: Client, scheduler: str, patience: float):
-        self.client, self.scheduler, self.patience = client, scheduler, patience
-        self.since: float | None = time.monotonic()
-        self.warned = False
+    client: Client
+    scheduler: str
+    patience: float
+    since: float | None = dataclasses.field(default_factory=lambda: time.monotonic())
+    warned: bool = False
 
     def __call__(self, lack: str | None = None) -> None:
         """Look for workers; or, with a ``lack`` that was seen, count it on whoever has come."""
@@ -107,31 +106,12 @@ class Watch:
 
 def _agree(watch: Watch, packages: list[str]) -> None:
     """Refuse workers whose versions or code are not ours; a mixture would have no meaning."""
-
-    def ask() -> dict[str, str]:
-        try:
-            from fairpg_lite._provenance import identity
-
-            return identity(packages)
-        except Exception as error:
-            said = f"{type(error).__name__}: {error}"
-            return {"python": sys.version.split()[0], "fairpg_lite": said}
-
-    here, sent = identity(packages), set[str]()
-    while True:
-        found = watch.client.run(ask, on_error="return")
-        silent = [worker for worker, answer in found.items() if isinstance(answer, BaseException)]
-        if not found or silent:
-            watch(f"has a worker that does not answer ({silent[0]})" if silent else "has no worker")
-            time.sleep(0.2)
-            continue
-        code = {name: f"{name} source" for name in packages if name not in sent}
-        lacking = [n for n, c in code.items() if any(a.get(c) != here[c] for a in found.values())]
-        if not lacking:
-            break
-        for name in lacking:
-            _send(watch.client, name)
-        sent |= {*lacking}
+    here, found = identity(packages), _ask(watch, packages)
+    code = {name: f"{name} source" for name in packages}
+    lacking = [n for n, c in code.items() if any(a.get(c) != here[c] for a in found.values())]
+    for name in lacking:
+        _send(watch.client, name)
+    found = _ask(watch, packages) if lacking else found
     watch.since = None
     rows = [("", *(f"worker {i}" for i in range(len(found))), "here")]
     for name, ours in here.items():
@@ -145,6 +125,27 @@ def _agree(watch: Watch, packages: list[str]) -> None:
             f"sweep: the workers of {watch.scheduler} do not run what runs here; install the same "
             "versions everywhere and start them anew.\n" + "\n".join(lines)
         )
+
+
+def _ask(watch: Watch, packages: list[str]) -> dict[str, dict[str, str]]:
+    """What every worker runs, by its address; waits until there is one, and all answer."""
+
+    def ask() -> dict[str, str]:
+        try:
+            from fairpg_lite._provenance import identity
+
+            return identity(packages)
+        except Exception as error:
+            said = f"{type(error).__name__}: {error}"
+            return {"python": sys.version.split()[0], "fairpg_lite": said}
+
+    while True:
+        found = watch.client.run(ask, on_error="return")
+        silent = [worker for worker, answer in found.items() if isinstance(answer, BaseException)]
+        if found and not silent:
+            return found
+        watch(f"has a worker that does not answer ({silent[0]})" if silent else "has no worker")
+        time.sleep(0.2)
 
 
 def _send(client: Client, package: str) -> None:

@@ -1,8 +1,7 @@
 """Cells in this process, on processes of this machine, or on a Dask cluster (chapter 15).
 
-Each way is a generator of (number, outcome) in the order in which cells finish. A cell whose worker
-died is yielded as `Lost`: that is the machine's fault, not the experiment's, and the caller asks
-again.
+Each way yields (number, outcome) in the order in which cells finish. An error in place of an
+outcome is not the experiment's: its worker died, and the caller asks again.
 """
 
 import random
@@ -12,39 +11,26 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Generator, Iterator, Sequence
-from concurrent.futures import BrokenExecutor, CancelledError, Future
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Future, wait
 from contextlib import contextmanager
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from queue import Empty, SimpleQueue
-from typing import Any
 
 import numpy as np
 import torch
 
 from fairpg_lite._extras import require
 from fairpg_lite._provenance import versions
-from fairpg_lite._records import Cell, plain
+from fairpg_lite._records import Cell, Record, plain
 
 # A Dask worker may have several threads, and all that `same_world` sets belongs to the process.
 _ONE_AT_A_TIME = threading.RLock()
 _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
-Numbered = tuple[int, Cell]
-
-
-@dataclass(frozen=True)
-class Lost:
-    """In place of an outcome: the worker went away with the cell, and this was said of it."""
-
-    reason: str
-
-
-Outcomes = Generator[tuple[int, dict[str, Any]] | Lost, None, None]
+Outcomes = Generator[tuple[int, Record | BaseException], None, None]
 
 
 def outcomes(
-    cells: Sequence[Numbered], n_jobs: int, scheduler: str | None, patience: float
+    cells: Sequence[tuple[int, Cell]], n_jobs: int, scheduler: str | None, patience: float
 ) -> Outcomes:
     """Compute ``cells``; each outcome with its number as soon as it is there."""
     if scheduler is not None:
@@ -52,51 +38,16 @@ def outcomes(
         from fairpg_lite._cluster import on_cluster
 
         with on_cluster(scheduler, [cell for _, cell in cells], patience) as (submit, watch):
-            yield from gather(submit, cells, watch=watch)
+            yield from _gather(submit, cells, {}, watch=watch)
     elif n_jobs == 1:
         for number, cell in cells:
             yield number, compute(cell, torch.get_default_dtype())
     else:
-        with _processes(n_jobs) as (submit, workers):
-            yield from gather(submit, cells, at_once=2 * workers)
+        yield from _in_processes(cells, n_jobs)
 
 
-def gather(
-    submit: Callable[..., Future],
-    cells: Sequence[Numbered],
-    at_once: int = sys.maxsize,
-    watch: Callable[[], None] = lambda: None,
-) -> Outcomes:
-    """All ``cells``, so many at once, on any executor; ``watch`` is called while nothing comes."""
-    waiting, numbers = iter(cells), dict[Future, int]()
-    done: SimpleQueue[Future] = SimpleQueue()
-    while True:
-        try:
-            for number, cell in islice(waiting, at_once - len(numbers)):
-                future = submit(compute, cell, torch.get_default_dtype())
-                numbers[future] = number
-                future.add_done_callback(done.put)
-        except BrokenExecutor:  # what it was given before says why
-            waiting = iter(())
-        if not numbers:
-            return
-        try:
-            future = done.get(timeout=1)
-        except Empty:
-            watch()
-            continue
-        number = numbers.pop(future)
-        # An experiment's errors are in the outcome: these are its worker's, or of the way there.
-        error = CancelledError() if future.cancelled() else future.exception()
-        if error is None:
-            yield number, future.result()
-        else:
-            yield Lost(f"{type(error).__name__}: {error}")
-
-
-@contextmanager
-def _processes(n_jobs: int) -> Iterator[tuple[Callable[..., Future], int]]:
-    """How to submit to processes of this machine, and their number; killed after an error.
+def _in_processes(cells: Sequence[tuple[int, Cell]], n_jobs: int) -> Outcomes:
+    """On processes of this machine, killed after an error.
 
     They are kept for the next sweep otherwise: a worker takes seconds to import torch.
     """
@@ -107,14 +58,9 @@ def _processes(n_jobs: int) -> Iterator[tuple[Callable[..., Future], int]]:
     # A terminal sends Ctrl-C to all of a group; this process alone answers it.
     deaf = {"initializer": signal.signal, "initargs": (signal.SIGINT, signal.SIG_IGN)}
     pool = loky.get_reusable_executor(workers, timeout=300, env=_ONE_THREAD, **deaf)
-    given: list[Future] = []
-
-    def submit(*job: Any) -> Future:
-        given.append(pool.submit(*job))
-        return given[-1]
-
+    given: dict[Future, int] = {}
     try:
-        yield submit, workers
+        yield from _gather(pool.submit, cells, given, at_once=2 * workers)
     except BaseException:  # Ctrl-C, or the caller has closed this generator
         # Killed, loky's thread looks for work that is handed in and not yet taken, and fails with
         # a traceback of its own; `at_once` is less than its queue holds, so it takes all soon.
@@ -124,14 +70,43 @@ def _processes(n_jobs: int) -> Iterator[tuple[Callable[..., Future], int]]:
         raise
 
 
-def compute(cell: Cell, dtype: torch.dtype) -> dict[str, Any]:
+def _gather(
+    submit: Callable[..., Future],
+    cells: Sequence[tuple[int, Cell]],
+    given: dict[Future, int],
+    at_once: int = sys.maxsize,
+    watch: Callable[[], None] = lambda: None,
+) -> Outcomes:
+    """All ``cells``, so many at once, on any executor; ``watch`` is called while nothing comes.
+
+    ``given`` holds what is handed in and not yet back.
+    """
+    waiting = iter(cells)
+    while True:
+        try:
+            for number, cell in islice(waiting, at_once - len(given)):
+                given[submit(compute, cell, torch.get_default_dtype())] = number
+        except BrokenExecutor:  # what it was given before says why
+            waiting = iter(())
+        if not given:
+            return
+        done, _ = wait(given, timeout=1, return_when=FIRST_COMPLETED)
+        if not done:
+            watch()
+        for future in done:
+            # An experiment's errors are in the outcome: this is its worker's, or of the way there.
+            error = CancelledError() if future.cancelled() else future.exception()
+            yield given.pop(future), error or future.result()
+
+
+def compute(cell: Cell, dtype: torch.dtype) -> Record:
     """Run one cell: its result, or the error it ended with, beside versions and seconds.
 
     ``dtype`` is torch's default number format in the process that asked.
     """
     with _ONE_AT_A_TIME:
         start = time.perf_counter()
-        outcome: dict[str, Any]
+        outcome: Record
         try:
             with same_world(cell.seed, dtype):
                 result = cell.experiment(cell.lam, cell.seed)
@@ -153,11 +128,9 @@ def same_world(seed: int, dtype: torch.dtype) -> Iterator[None]:
     """The same surroundings in every process: one thread, one number format, seeded streams.
 
     The number of threads changes the order of sums and hence the last digits. The global random
-    streams are for the experiment that forgets to pass a generator: it, too, must not depend on
-    what ran before it in the same process. Everything is put back afterwards. On a Dask worker one
-    gap remains: the worker's own threads draw from Python's `random` in the midst of a cell.
+    streams are for the experiment that forgets to pass a generator. All is put back afterwards.
     """
-    before = (torch.get_num_threads(), torch.get_default_dtype())
+    threads, default = torch.get_num_threads(), torch.get_default_dtype()
     streams = (random.getstate(), np.random.get_state())  # noqa: NPY002
     with torch.random.fork_rng(devices=[]):
         torch.set_num_threads(1)
@@ -168,7 +141,7 @@ def same_world(seed: int, dtype: torch.dtype) -> Iterator[None]:
         try:
             yield
         finally:
-            torch.set_num_threads(before[0])
-            torch.set_default_dtype(before[1])
+            torch.set_num_threads(threads)
+            torch.set_default_dtype(default)
             random.setstate(streams[0])
             np.random.set_state(streams[1])  # noqa: NPY002

@@ -30,7 +30,7 @@ from fairpg_lite._records import (
     write_cell,
     write_table,
 )
-from fairpg_lite._workers import Lost, outcomes
+from fairpg_lite._workers import outcomes
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -108,22 +108,22 @@ def run_cells(
     cells, out = list(cells), Path(out)
     _check(cells, n_jobs)
     table = {} if force else read_table(out)
-    done = {} if force else {i: finished(cell, out, table) for i, cell in enumerate(cells)}
-    stored = {i: record for i, record in done.items() if record is not None}
+    found = {} if force else {i: finished(cell, out, table) for i, cell in enumerate(cells)}
+    stored = {i: record for i, record in found.items() if record is not None}
     for i in stored:
         clear_leftovers(cells[i].path(out))  # of a sweep that was killed
     pending = [i for i in range(len(cells)) if i not in stored]
     for folder in {cells[i].path(out).parent for i in pending}:
         write_whole(folder / ".probe", "").unlink()  # before hours are spent
+    # Workers run this code to the letter, or they are refused: its commit is theirs.
     commit = _provenance.commit([out]) if pending else ""
     with progress_bar(description, len(cells), "cell", progress) as bar:
         bar.update(len(stored))
         with closing(_persistent(cells, pending, n_jobs, scheduler, patience)) as results:
             for i, outcome in results:
+                made = {"config": cells[i].config, **outcome, "commit": commit}
                 # Another sweep on the same directory may have been faster.
                 theirs = None if force else finished(cells[i], out, {})
-                # Workers run this code to the letter, or they are refused: its commit is theirs.
-                made = {"config": cells[i].config, **outcome, "commit": commit}
                 stored[i] = theirs or {"format": FORMAT, **cells[i].about, **made}
                 if theirs is None:
                     write_cell(cells[i].path(out), stored[i])
@@ -162,12 +162,12 @@ def _persistent(
         before = len(pending)
         waiting = [(i, cells[i]) for i in pending]
         with closing(outcomes(waiting, n_jobs, scheduler, patience)) as results:
-            for got in results:
-                if isinstance(got, Lost):
-                    reason = got.reason
+            for number, outcome in results:
+                if isinstance(outcome, BaseException):
+                    reason = f"{type(outcome).__name__}: {outcome}"
                     continue
-                pending = [i for i in pending if i != got[0]]
-                yield got
+                pending = [i for i in pending if i != number]
+                yield number, outcome
         fruitless = fruitless + 1 if len(pending) == before else 0
         if fruitless == ATTEMPTS:
             names = ", ".join(str(cells[i].path("")) for i in pending[:3])

@@ -25,7 +25,7 @@ from sweep_experiments import Careless, Deadly, Failing, Plain, Returning
 
 from fairpg_lite import Cell, _provenance, _records, grid, load_cells, run_cells, sweep
 from fairpg_lite._records import plain, read_cell, read_table, write_table
-from fairpg_lite._workers import Lost, compute
+from fairpg_lite._workers import compute
 from fairpg_lite.sweep import collect
 
 sweep_module = importlib.import_module("fairpg_lite.sweep")  # the package's `sweep` is a function
@@ -462,12 +462,14 @@ def test_workers_that_always_die_are_given_up_and_not_blamed_on_the_cell(tmp_pat
         rounds.append([i for i, _ in cells])
         for i, cell in cells:
             if i == 1:
-                yield Lost("KilledWorker: out of memory")
+                yield i, MemoryError("the worker is out of memory")
             else:
                 yield i, compute(cell, torch.float32)
 
     monkeypatch.setattr(sweep_module, "outcomes", outcomes)
-    with pytest.raises(RuntimeError, match=r"1 cells could not be run.*out of memory.*seed=1\."):
+    with pytest.raises(
+        RuntimeError, match=r"1 cells could not be run.*MemoryError: the worker is out of.*seed=1\."
+    ):
         quiet(Plain(), [0], range(4), tmp_path, n_jobs=2)
     assert rounds == [[0, 1, 2, 3], [1], [1], [1]]
     assert [c["seed"] for c in load_cells(tmp_path, failed=True)] == [0, 2, 3]
