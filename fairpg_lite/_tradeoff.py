@@ -25,11 +25,10 @@ if TYPE_CHECKING:
 
 def new_scorer(train: RankingDataset, hidden: int | None, seed: int) -> nn.Module:
     """An untrained scorer for ``train``: linear, or with a layer of ``hidden`` units."""
-    how: dict[str, Any] = {"dtype": train.features.dtype}
-    how["generator"] = torch.Generator().manual_seed(seed)
+    generator, dtype = torch.Generator().manual_seed(seed), train.features.dtype
     if hidden is None:
-        return LinearScorer(train.n_features, **how)
-    return MLPScorer(train.n_features, hidden, **how)
+        return LinearScorer(train.n_features, generator=generator, dtype=dtype)
+    return MLPScorer(train.n_features, hidden, generator=generator, dtype=dtype)
 
 
 @dataclass(frozen=True)

@@ -5,15 +5,13 @@ Colours are Okabe and Ito's, which people with the common colour-vision deficien
 lines and bars that matter also differ in marker, dash or hatch. Used in every chapter from 1 on.
 """
 
-import io
-import re
 from contextlib import AbstractContextManager
 from importlib.resources import files
 from typing import Any
 
 from fairpg_lite._extras import require
 
-__all__ = ["PALETTE", "palette_png", "plot_tradeoff", "short_svg", "style", "use_style"]
+__all__ = ["PALETTE", "plot_tradeoff", "style", "use_style"]
 
 # Okabe & Ito (2008), darkest first so that two-colour figures have the strongest contrast.
 PALETTE: dict[str, str] = {
@@ -89,35 +87,3 @@ def plot_tradeoff(table: Any, x: str = "d_group", y: str = "ndcg", ax: Any = Non
     ax.set(xlabel=_LABELS.get(x, x), ylabel=_LABELS.get(y, y))
     ax.legend()
     return ax
-
-
-def short_svg(svg: str) -> str:
-    """The same picture in fewer bytes: places to a hundredth of a point, and no stamp.
-
-    Matplotlib writes six decimals and its own version. Letters stay text, in the reader's own
-    font; Verdana, which most have, is as wide as the one that matplotlib measured with.
-    """
-
-    def shorter(part: re.Match[str]) -> str:
-        text = re.sub(r"(\.\d\d)\d+", r"\1", part[0])
-        return re.sub(r"\s+", " ", text)
-
-    svg = re.sub("'DejaVu Sans'(?=\")", "'DejaVu Sans', Verdana, sans-serif", svg)  # in formulas
-    svg = re.sub(r"<metadata>.*?</metadata>\s*|<!--.*?-->\s*", "", svg, flags=re.S)
-    return re.sub(r'\b(?:d|x|y)="[^"]*"|translate\([^)]*\)', shorter, svg)
-
-
-def palette_png(png: bytes, colours: int = 128) -> bytes:
-    """The same picture with a palette and no text chunks: a third of the size, equal on each run.
-
-    Matplotlib stamps its version into a PNG; without the stamp a chapter's file changes only when
-    the picture does. 128 colours are more than a line or bar chart with smooth edges uses.
-    """
-    image = require("PIL.Image", "plots")
-    with image.open(io.BytesIO(png)) as picture:
-        white = image.new("RGBA", picture.size, "white")
-        flat = image.alpha_composite(white, picture.convert("RGBA")).convert("RGB")
-    small = flat.quantize(colours, method=image.Quantize.MEDIANCUT, dither=image.Dither.NONE)
-    out = io.BytesIO()
-    small.save(out, format="PNG", optimize=True)
-    return out.getvalue()

@@ -8,7 +8,8 @@ import pytest
 from matplotlib.colors import to_hex
 from scipy import stats
 
-from fairpg_lite.figures import PALETTE, matplotlib_module, palette_png, plot_tradeoff, style
+from experiments.pictures import palette_png
+from fairpg_lite.figures import PALETTE, matplotlib_module, plot_tradeoff, style
 
 
 def table(seeds):

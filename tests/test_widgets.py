@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from experiments.pictures import palette_png, short_svg
 from experiments.sliders import frames, live
-from fairpg_lite.figures import PALETTE, palette_png, short_svg, style, use_style
+from fairpg_lite.figures import PALETTE, style, use_style
 
 
 def draw(value):

@@ -22,8 +22,9 @@ from collections import Counter
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-if str(ROOT) not in sys.path:  # the checkout's own fairpg_lite, installed or not
-    sys.path.insert(0, str(ROOT))
+for place in (ROOT / "book", ROOT):  # the checkout's own fairpg_lite, installed or not
+    if str(place) not in sys.path:
+        sys.path.insert(0, str(place))
 
 import jupytext  # noqa: E402
 import nbformat  # noqa: E402
@@ -31,7 +32,7 @@ from jupytext.compare import NotebookDifference, compare_notebooks  # noqa: E402
 from nbclient import NotebookClient  # noqa: E402
 from nbclient.exceptions import CellExecutionError, CellTimeoutError  # noqa: E402
 
-from fairpg_lite.figures import palette_png, short_svg  # noqa: E402
+from experiments.pictures import palette_png, short_svg  # noqa: E402
 
 PATTERNS = ("[0-9][0-9]_*.md", "A[0-9]_*.md", "coursework/*.md")
 SECONDS_PER_CELL = 600  # against hanging only, as nbval's limit in pyproject.toml

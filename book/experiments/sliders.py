@@ -13,8 +13,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from experiments.pictures import short_svg
 from fairpg_lite._extras import require
-from fairpg_lite.figures import matplotlib_module, short_svg, style
+from fairpg_lite.figures import matplotlib_module, style
 
 __all__ = ["Frames", "frames", "live"]
 

@@ -10,9 +10,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from experiments.names import problem_key, problem_rank, rank, reading, variant
+from experiments.pictures import palette_png
 from fairpg_lite._extras import require
 from fairpg_lite._files import write_whole
-from fairpg_lite.figures import palette_png, style
+from fairpg_lite.figures import style
 from fairpg_lite.sweep import as_table
 
 Cells = Iterable[Mapping[str, Any]]
