@@ -28,17 +28,7 @@ _replacing = threading.Lock()
 
 @contextmanager
 def whole_file(path: str | Path) -> Iterator[Path]:
-    """A temporary path to write to, which becomes ``path`` when the block ends without an error.
-
-    An `OSError` that names no file gets the name of ``path``.
-
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     with whole_file(Path(folder) / "a.txt") as temporary:
-    ...         _ = temporary.write_text("all of it")
-    ...     print((Path(folder) / "a.txt").read_text(), len(list(Path(folder).iterdir())))
-    all of it 1
-    """
+    """A temporary path to write to, which becomes ``path`` when the block ends without an error."""
     with _beside(Path(path)) as temporary:
         yield temporary
         os.replace(temporary, path)
@@ -59,30 +49,25 @@ def whole_directory(path: str | Path, index: str) -> Iterator[Path]:
         yield temporary
         try:
             temporary.rename(target)
+            return
         except OSError:
             if not target.is_dir():
                 raise
-            with _replacing:
-                _replace_contents(temporary, target, index)
+        with _replacing:
+            before = (target / index).read_text("utf-8")
+            # The index last: from then on the new version counts.
+            for file in sorted(temporary.iterdir(), key=lambda file: file.name == index):
+                os.replace(file, target / file.name)
+            after = (target / index).read_text("utf-8")
+            for file in target.iterdir():
+                replaced = _OWN.search(file.name) is not None and file.name in before
+                if (replaced or _left_over(file.name)) and file.name not in after:
+                    _remove(file)  # Windows keeps a file that somebody has mapped: next time
 
 
 def own_name(stem: str, suffix: str) -> str:
     """A file name that no other writer, and no earlier version, has."""
     return f"{stem}.{_MACHINE}-{os.getpid()}-{secrets.token_hex(4)}{suffix}"
-
-
-def _replace_contents(temporary: Path, target: Path, index: str) -> None:
-    before = (target / index).read_text("utf-8") if (target / index).is_file() else ""
-    for file in temporary.iterdir():
-        if file.name != index:
-            os.replace(file, target / file.name)
-    os.replace(temporary / index, target / index)  # from here on the new version counts
-    after = (target / index).read_text("utf-8")
-    for file in target.iterdir():
-        replaced = _OWN.search(file.name) is not None and file.name in before
-        if (replaced or _left_over(file.name)) and file.name not in after:
-            with suppress(OSError):  # Windows keeps a file that somebody has mapped: next time
-                file.unlink()
 
 
 @contextmanager
@@ -136,18 +121,15 @@ def _left_over(name: str) -> bool:
         return False
     try:
         os.kill(int(found[2]), 0)
-    except ProcessLookupError:
-        return True
-    except OSError:  # another user's process: there
-        return False
+    except OSError as error:  # another user's process is there, too
+        return isinstance(error, ProcessLookupError)
     return False
 
 
 def npy_header(stream: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype]:
     """Shape, column order and type of an array in .npy format, before anything is allocated.
 
-    Raises:
-        ValueError: it is no .npy array, or not one of plain numbers (objects need pickle).
+    What is no array of plain numbers (objects need pickle) is a ValueError.
     """
     try:
         if np.lib.format.read_magic(stream) != (1, 0):

@@ -20,6 +20,9 @@ class _Line:
             line = f"\r{self.text}: {share:4.0%} of {self.total:,} {self.unit}"
             print(line, end=end, file=sys.stderr, flush=True)
 
+    def set_postfix(self, **shown: Any) -> None:
+        """What tqdm shows behind its bar."""
+
     def __enter__(self) -> Self:
         return self
 

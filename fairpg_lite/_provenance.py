@@ -1,16 +1,15 @@
-"""Where a number comes from: the versions and the code that computed it, and the code's commit.
-
-One implementation for sweeps, reproductions and benchmarks.
-"""
+"""Where a number comes from: the versions and the code that computed it, and the code's commit."""
 
 import hashlib
 import importlib.util
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from functools import lru_cache
 from importlib import metadata, resources
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -22,23 +21,19 @@ LIBRARIES = ("numpy", "numba", "scipy", "scikit-learn", "lightgbm")
 
 
 @lru_cache
-def _installed(name: str) -> str | None:
-    try:
-        return metadata.version(name)
-    except metadata.PackageNotFoundError:
-        return None
-
-
 def versions() -> dict[str, str]:
     """Versions of Python, this package and the libraries whose change could change a result.
 
     >>> list(versions())[:4]
     ['python', 'fairpg_lite', 'torch', 'numpy']
     """
+    found = {"python": sys.version.split()[0], "fairpg_lite": __version__}
     # torch itself knows its build (+cpu, +cu130); the package's metadata may not.
-    ours = {"python": sys.version.split()[0], "fairpg_lite": __version__}
-    ours["torch"] = str(torch.__version__)
-    return ours | {name: found for name in LIBRARIES if (found := _installed(name))}
+    found["torch"] = str(torch.__version__)
+    for name in LIBRARIES:
+        with suppress(metadata.PackageNotFoundError):
+            found[name] = metadata.version(name)
+    return found
 
 
 def sources(package: str) -> Iterator[tuple[str, bytes]]:
@@ -69,12 +64,11 @@ def source_hash(package: str) -> str:
 
 def identity(packages: Iterable[str] = ()) -> dict[str, str]:
     """What must agree between machines that share a sweep: versions, and the code to the letter."""
-    found = versions()
+    found = dict(versions())
     for name in ("fairpg_lite", *packages):
-        try:
+        found[f"{name} source"] = "missing"
+        with suppress(ImportError):
             found[f"{name} source"] = source_hash(name)
-        except ImportError:
-            found[f"{name} source"] = "missing"
     return found
 
 
@@ -82,24 +76,21 @@ def commit(results: Iterable[str | Path] = ()) -> str:
     """Short hash of the checkout this package runs from, with "-dirty" if its files were changed.
 
     Changes below the directories ``results`` do not count: what a run writes may differ from the
-    commit, what it runs may not. "unknown" where the package is installed rather than checked out:
-    the commit of whatever repository surrounds an installation says nothing about it.
+    commit, what it runs may not. "unknown" where the package is installed, not checked out: the
+    commit of whatever repository surrounds an installation says nothing about it.
     """
-    tracked = _git("ls-files", "--error-unmatch", "--", __file__) is not None
-    top, name = _git("rev-parse", "--show-toplevel"), _git("rev-parse", "--short", "HEAD")
-    if not tracked or top is None or name is None:
+    try:
+        _git("ls-files", "--error-unmatch", "--", __file__)
+        top, name = _git("rev-parse", "--show-toplevel"), _git("rev-parse", "--short", "HEAD")
+        paths = [Path(result).resolve() for result in results]
+        inside = [path.relative_to(top) for path in paths if Path(top) in path.parents]
+        spared = [f":(exclude,top,literal){path.as_posix()}" for path in inside]
+        changed = _git("status", "--porcelain", "--untracked-files=no", "--", ":/", *spared)
+    except (OSError, subprocess.CalledProcessError):  # no git, or no repository of ours
         return "unknown"
-    paths = [Path(result).resolve() for result in results]
-    inside = [path.relative_to(top) for path in paths if Path(top) in path.parents]
-    spared = [f":(exclude,top,literal){path.as_posix()}" for path in inside]
-    changed = _git("status", "--porcelain", "--untracked-files=no", "--", ":/", *spared)
     return name + ("-dirty" if changed else "")
 
 
-def _git(*words: str) -> str | None:
-    """What git says, or None if it refuses or is not there."""
-    try:
-        done = subprocess.run(["git", *words], cwd=PACKAGE, capture_output=True, text=True)
-    except OSError:
-        return None
-    return done.stdout.strip() if done.returncode == 0 else None
+def _git(*words: str) -> str:
+    how: Any = {"cwd": PACKAGE, "capture_output": True, "text": True, "check": True}
+    return subprocess.run(["git", *words], **how).stdout.strip()

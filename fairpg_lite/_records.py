@@ -1,9 +1,8 @@
 """One run of a sweep, and how it is stored (chapter 15).
 
 While a sweep runs, each finished cell is a JSON file, there whole or not at all. Collected, it is a
-row of ``table.csv``: method, lambda, seed, every measure with all its digits, seconds; lists stand
-there as JSON. ``table.json`` beside it names the settings of every method, and the commit and the
-versions that made the rows.
+row of ``table.csv``, every measure as JSON with all its digits; ``table.json`` beside it has the
+settings of every method, and the commit and the versions that made the rows.
 """
 
 import csv
@@ -14,6 +13,7 @@ import math
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import product
 from numbers import Real
 from pathlib import Path
 from types import FunctionType
@@ -44,14 +44,9 @@ class Experiment(Protocol):
 
 @dataclass(frozen=True)
 class Cell:
-    """One run: ``experiment(lam, seed)``, stored as one file.
+    """One run, stored as one file: ``experiment(lam, seed)``, both zero or more.
 
     Chapter 15.
-
-    Attributes:
-        experiment: a frozen dataclass with a ``name`` that can be called with (lam, seed).
-        lam: weight of the disparity, zero or more.
-        seed: fixes data, initialisation and sampling, zero or more.
     """
 
     experiment: Experiment
@@ -96,8 +91,7 @@ def grid(experiment: Experiment, lambdas: Iterable[float], seeds: Iterable[int])
 
     Chapter 15.
     """
-    numbers = list(seeds)
-    cells = [Cell(experiment, lam, seed) for lam in lambdas for seed in numbers]
+    cells = [Cell(experiment, lam, seed) for lam, seed in product(lambdas, seeds)]
     if not cells:
         raise ValueError("grid: no lambdas or no seeds; give at least one of each.")
     return cells
@@ -174,22 +168,23 @@ def finished(cell: Cell, out: Path, table: dict[Key, Record]) -> Record | None:
         return None
     other = _difference({name: stored[name] for name in about}, about)
     other = other or _difference(stored["config"], cell.config)
-    if other is not None:
+    if other:
         raise ValueError(
-            f"sweep: {path} was made with other settings: {other[0]} is {other[1]!r} there and "
-            f"{other[2]!r} here; choose another `out`, or force=True to compute it anew."
+            f"sweep: {path} was made with other settings: {other}; choose another `out`, or "
+            "force=True to compute it anew."
         )
     return stored if stored["status"] == "done" else None
 
 
-def _difference(there: Record, here: Record) -> tuple[str, Any, Any] | None:
-    """The first setting that differs: its name and both values."""
+def _difference(there: Record, here: Record) -> str:
+    """The first setting that differs, in words; nothing if none does."""
     for name in {**here, **there}:
         one, two = there.get(name, "absent"), here.get(name, "absent")
+        if isinstance(one, dict) and isinstance(two, dict) and one != two:
+            return f"{name}.{_difference(one, two)}"
         if one != two:
-            inner = _difference(one, two) if isinstance(one, dict) and isinstance(two, dict) else ()
-            return (f"{name}.{inner[0]}", *inner[1:]) if inner else (name, one, two)
-    return None
+            return f"{name} is {one!r} there and {two!r} here"
+    return ""
 
 
 def read_table(out: Path) -> dict[Key, Record]:
@@ -211,24 +206,22 @@ def read_table(out: Path) -> dict[Key, Record]:
 def write_table(out: Path, records: list[Record], **about: Any) -> None:
     """Write the table of all ``records`` and, before it, the sidecar that explains it."""
     # Killed between the two, the old table must still read rightly: its origins keep their numbers.
-    made, rows, long = _sidecar(out).get("made", []), [], set()
+    made, rows, measures = _sidecar(out).get("made", []), [], dict[str, bool]()
     records = sorted(records, key=key)
     for record in records:
-        result = record["result"]
-        for name in result:
+        for name, value in record["result"].items():
             if name in (*_ABOUT, "method", "made") or not name.isprintable():
                 raise ValueError(f"collect: a measure is called {name!r}; rename it.")
+            measures[name] = measures.get(name, False) or isinstance(value, str | list | dict)
         origin = {"commit": record.get("commit", "unknown"), "versions": record.get("versions", {})}
         made += [origin] if origin not in made else []
-        row = {name: record[name] for name in _ABOUT} | result | {"made": made.index(origin)}
+        row = {n: record[n] for n in _ABOUT} | record["result"] | {"made": made.index(origin)}
         told = {name: json.dumps(value, allow_nan=False) for name, value in row.items()}
         rows.append({"method": record["method"], **told})
-        long |= {name for name, value in result.items() if isinstance(value, str | list | dict)}
-    measures = {name for record in records for name in record["result"]}
     # Numbers first, then texts and lists.
-    names = ["method", "lam", "seed", *sorted(measures, key=lambda n: (n in long, n))]
-    text = io.StringIO()
-    table = csv.DictWriter(text, [*names, "seconds", "made"], lineterminator="\n")
+    names = sorted(measures, key=lambda name: (measures[name], name))
+    text, columns = io.StringIO(), ["method", "lam", "seed", *names, "seconds", "made"]
+    table = csv.DictWriter(text, columns, lineterminator="\n")
     table.writeheader()
     table.writerows(rows)
     seconds = round(sum(record["seconds"] for record in records), 3)

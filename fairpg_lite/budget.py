@@ -56,25 +56,15 @@ def fit_to_budget(
 ) -> BudgetResult:
     """Train ``scorer`` in place with the least lambda whose disparity is at most ``delta``.
 
-    Every round trains from the scorer's initial weights at one lambda: doubling from 1 while the
-    policy is over budget, then halving the interval, until the disparity lies within ``tolerance *
-    delta`` below the budget or ``max_rounds`` are spent. The disparity is measured exactly. A
-    budget that stays out of reach however large lambda grows is reported with the least disparity
-    found, not looped on. Ctrl-C ends the search with KeyboardInterrupt.
+    Every round trains from the scorer's initial weights at one lambda (that of ``config`` is
+    ignored): doubling from 1 while the policy is over budget, then halving the interval, until the
+    disparity, measured exactly, lies within ``tolerance * delta`` below the budget or
+    ``max_rounds`` are spent. A budget that stays out of reach however large lambda grows is
+    reported with the least disparity found, not looped on. With ``valid`` those queries are held to
+    the budget and choose the epoch; the result's message says where a budget does not carry over.
+    Ctrl-C ends the search with KeyboardInterrupt.
 
     Chapters 2 and 14, eq-02-constrained; section 2.1 of the paper.
-
-    Args:
-        scorer: As for `fit`.
-        dataset: The training queries.
-        delta: The budget.
-        config: Settings of each round; its ``lam`` is ignored.
-        valid: Queries to hold to the budget instead of the training queries, and to choose the
-            epoch by. A policy that meets a budget where it was trained need not meet it elsewhere;
-            the result's message says so where it happens.
-        tolerance: How much of the budget may be left unused.
-        max_rounds: How many lambdas to try.
-        progress: Whether to show a bar on stderr.
     """
     config = config or TrainConfig(method="exact")
     if not delta >= 0:

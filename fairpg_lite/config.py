@@ -77,11 +77,11 @@ class TrainConfig(Objective):
             )
         # In pieces: on the whole array the check would need as much memory again, and more.
         for start in range(0, dataset.n_documents, 8192):
-            bad = ~torch.isfinite(dataset.features[start : start + 8192])
-            if bad.any():
-                row, column = (int(k) for k in torch.nonzero(bad)[0])
+            piece = dataset.features[start : start + 8192]
+            if not torch.isfinite(piece).all():
+                row, column = (~torch.isfinite(piece)).nonzero()[0].tolist()
                 query = int(torch.searchsorted(dataset.offsets, start + row, right=True)) - 1
                 raise ValueError(
                     f"fit: features of query {dataset.query_ids[query]} (document {start + row}) "
-                    f"hold {dataset.features[start + row, column].item()}; they must be finite."
+                    f"hold {piece[row, column].item()}; they must be finite."
                 )

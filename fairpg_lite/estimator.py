@@ -1,7 +1,6 @@
 """Fair-PG-Rank with scikit-learn's manners: ``fit``, ``predict``, ``get_params`` (chapter 14).
 
-scikit-learn's `clone`, pipelines and searches ask for a few methods, not for a base class, so this
-module needs scikit-learn for nothing but the tags that newer versions ask for.
+scikit-learn's `clone`, pipelines and searches ask for a few methods, not for a base class.
 """
 
 from collections.abc import Callable, Hashable
@@ -27,13 +26,11 @@ class FairRanker:
     """A stochastic ranking policy that maximises utility less ``lam`` times disparity.
 
     Rows of ``X (N, d)`` are documents, ``qid (N,)`` says which belong to one query (they need not
-    be neighbours), ``y (N,)`` is their relevance, ``groups (N,)`` their groups.
+    be neighbours), ``y (N,)`` is their relevance, ``groups (N,)`` their groups. ``scorer`` is
+    "linear", "neural", or a function from the number of features to a module; ``settings`` are the
+    fields of `TrainConfig`, by name: ``lam``, ``disparity``, ``epochs``, …
 
     Chapter 14.
-
-    Args:
-        scorer: "linear", "neural", or a function from the number of features to a module.
-        settings: The fields of `TrainConfig`, by name: ``lam``, ``disparity``, ``epochs``, …
 
     >>> X, qid = np.array([[0.0], [1.0], [2.0]] * 4), np.repeat([1, 2, 3, 4], 3)
     >>> ranker = FairRanker(lr=0.1, epochs=5, method="exact").fit(X, X[:, 0], qid=qid)
@@ -61,12 +58,10 @@ class FairRanker:
         """Learn from documents, their relevance, their queries and, where it matters, groups."""
         features = _matrix(X)
         _, rows, offsets = _queries(qid, len(features))
-        relevance = np.asarray(y, dtype=features.dtype)
-        columns = map(torch.from_numpy, (features[rows], relevance[rows], offsets))
-        labels = None
-        if groups is not None:
-            labels = torch.from_numpy(np.unique(groups, return_inverse=True)[1][rows])
-        dataset = RankingDataset(*columns, groups=labels)
+        labels: Any = None if groups is None else np.unique(groups, return_inverse=True)[1][rows]
+        relevance = np.asarray(y, dtype=features.dtype)[rows]
+        documents = torch.from_numpy(features[rows])
+        dataset = RankingDataset(documents, torch.from_numpy(relevance), offsets, groups=labels)
         settings = self.get_params()
         scorer, config = settings.pop("scorer"), TrainConfig(**settings)
         self.n_features_in_ = features.shape[1]
@@ -83,8 +78,7 @@ class FairRanker:
 
     def predict(self, X: Any) -> np.ndarray:
         """Scores ``(N,)``: the higher, the likelier a document stands ahead."""
-        parameter = next(self.scorer_.parameters())
-        features = torch.from_numpy(_matrix(X)).to(parameter)
+        features = torch.from_numpy(_matrix(X)).to(next(self.scorer_.parameters()))
         with eval_mode(self.scorer_):
             return self.scorer_(features.unsqueeze(0))[0].cpu().numpy()
 
@@ -97,12 +91,12 @@ class FairRanker:
         """
         scores = torch.from_numpy(self.predict(X))
         names, rows, offsets = _queries(qid, len(scores))
-        start = _check.seed("FairRanker.rank: seed", seed)
-        generator, found = torch.Generator().manual_seed(start), {}
-        for name, start, end in zip(names.tolist(), offsets[:-1], offsets[1:], strict=True):
-            policy = PlackettLuce(scores[rows[start:end]])
+        generator = torch.Generator().manual_seed(_check.seed("FairRanker.rank: seed", seed))
+        found = {}
+        for name, own in zip(names.tolist(), np.split(rows, offsets[1:-1]), strict=True):
+            policy = PlackettLuce(scores[own])
             ranking = policy.mode if samples is None else policy.sample((samples,), generator)
-            found[name] = rows[start:end][ranking.numpy()]
+            found[name] = own[ranking.numpy()]
         return found
 
     def __repr__(self) -> str:

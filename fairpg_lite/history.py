@@ -1,7 +1,6 @@
 """What a training run leaves behind: what happened, and a checkpoint to go on from (chapter 7)."""
 
 import functools
-import hashlib
 import io
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,7 +16,8 @@ from fairpg_lite._files import write_whole
 from fairpg_lite.config import TrainConfig
 from fairpg_lite.data import RankingDataset
 
-FORMAT = 3
+FORMAT = 4
+_AFRESH = "delete it to start afresh"
 
 
 @dataclass
@@ -71,12 +71,7 @@ class History:
     def summary(self) -> dict[str, Any]:
         """The training in few numbers; without times, so that equal runs give equal files."""
         kept = self.kept or len(self)
-        summary: dict[str, Any] = {"epochs": len(self), "stopped": self.stopped, "kept": kept}
-        ends = {"first": 1, "kept": kept, "last": len(self)} if kept else {}
-        for end, epoch in ends.items():
-            for name, value in self.at(epoch).items():
-                summary.setdefault(name, {})[end] = value
-        return summary
+        return {"epochs": len(self), "stopped": self.stopped, "kept": kept, **self.at(kept)}
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers and strings, ready for JSON."""
@@ -84,7 +79,7 @@ class History:
 
 
 @contextmanager
-def refusing(what: str, remedy: str) -> Iterator[None]:
+def refusing(what: str, remedy: str = _AFRESH) -> Iterator[None]:
     """Reading what a stranger may have written: whatever fails is one error that says so."""
     try:
         yield
@@ -97,14 +92,11 @@ def belongs_to(
     scorer: nn.Module, dataset: RankingDataset, valid: RankingDataset | None, config: TrainConfig
 ) -> dict[str, Any]:
     """What a checkpoint can be continued with: this data, these settings, a scorer like this."""
-    shapes = {name: [str(v.dtype), *v.shape] for name, v in scorer.state_dict().items()}
-    run = {
-        "training data": dataset.fingerprint(),
-        "validation data": None if valid is None else valid.fingerprint(),
-        "scorer": _digest([repr(scorer), shapes]),
-    }
+    shapes = [(name, str(v.dtype), *v.shape) for name, v in scorer.state_dict().items()]
+    run: dict[str, Any] = {"training data": dataset.fingerprint(), "scorer": [repr(scorer), shapes]}
+    run["validation data"] = None if valid is None else valid.fingerprint()
     free = ("epochs", "compiled")
-    return run | {f"setting {k}": _told_apart(v) for k, v in vars(config).items() if k not in free}
+    return run | {f"setting {k}": _identity(v) for k, v in vars(config).items() if k not in free}
 
 
 def save_checkpoint(path: Path, run: dict[str, Any], state: dict[str, Any]) -> None:
@@ -116,62 +108,52 @@ def save_checkpoint(path: Path, run: dict[str, Any], state: dict[str, Any]) -> N
 
 def load_checkpoint(path: Path, run: dict[str, Any], epochs: int) -> dict[str, Any]:
     """Read a checkpoint (tensors and plain values only) of this run; any other is refused."""
-    afresh = "delete it to start afresh"
     try:
         state = torch.load(path, weights_only=True)
     except Exception as error:
         why = type(error).__name__
-        raise ValueError(f"fit: {path} is not a readable checkpoint ({why}); {afresh}.") from error
+        raise ValueError(f"fit: {path} is not a readable checkpoint ({why}); {_AFRESH}.") from error
     if not isinstance(state, dict) or state.get("format") != FORMAT:
         raise ValueError(
-            f"fit: {path} is not a checkpoint of this version (format {FORMAT}); {afresh}."
+            f"fit: {path} is not a checkpoint of this version (format {FORMAT}); {_AFRESH}."
         )
-    with refusing(f"fit: checkpoint {path}", afresh):
+    with refusing(f"fit: checkpoint {path}"):
         other = [name for name in run if state["run"].get(name) != run[name]]
         done = len(state["history"]["utility"])
     if other:
         raise ValueError(
             f"fit: {path} is the checkpoint of another run: other {', '.join(other)}. Give what it "
-            f"was made with, name another file, or {afresh}."
+            f"was made with, name another file, or {_AFRESH}."
         )
     if done > epochs:
         raise ValueError(
             f"fit: {path} has trained for {done} epochs, more than the {epochs} asked for; "
-            f"ask for {done} or more, or {afresh}."
+            f"ask for {done} or more, or {_AFRESH}."
         )
     return state
 
 
-def _told_apart(value: Any) -> str | int | float | None:
-    """A setting as something that can be stored and compared; a function by what it does."""
-    if value is None or isinstance(value, str | int | float):
-        return value
-    return f"{getattr(value, '__name__', type(value).__name__)} {_digest(_parts(value, set()))}"
-
-
-def _parts(value: Any, seen: set[int]) -> Any:
-    """What tells one function from another: code, constants, defaults, and what it closes over."""
-    if isinstance(value, Tensor):
-        return [str(value.dtype), value.tolist()]
-    if value is None or isinstance(value, str | bytes | int | float | complex | torch.dtype):
-        return repr(value)
-    if id(value) in seen:  # a function that calls itself
+def _identity(value: Any, inside: tuple[int, ...] = ()) -> Any:
+    """A setting as texts to compare; a function by its code, defaults and what it closes over."""
+    parts: Any
+    if id(value) in inside:  # a function that calls itself
         return "itself"
-    seen.add(id(value))
     if isinstance(value, functools.partial):
-        value = (value.func, value.args, *sorted(value.keywords.items()))
+        parts = value.func, value.args, sorted(value.keywords.items())
     elif isinstance(value, CodeType):
-        value = (value.co_code, *value.co_names, *value.co_consts)
+        parts = value.co_code, value.co_names, value.co_consts
     elif hasattr(value, "__code__"):
         cells = [cell.cell_contents for cell in value.__closure__ or ()]
-        defaults = (value.__defaults__, *sorted((value.__kwdefaults__ or {}).items()))
-        value = (value.__code__, defaults, cells)
-    if isinstance(value, frozenset):
-        value = sorted(value, key=repr)  # its own order is another in each process
-    if isinstance(value, tuple | list):
-        return [_parts(part, seen) for part in value]
-    return [type(value).__module__, type(value).__qualname__]
-
-
-def _digest(value: Any) -> str:
-    return hashlib.sha256(repr(value).encode()).hexdigest()[:16]
+        by_name = sorted((value.__kwdefaults__ or {}).items())
+        parts = value.__code__, value.__defaults__, by_name, cells
+    elif isinstance(value, Tensor):
+        parts = value.dtype, value.tolist()
+    elif isinstance(value, frozenset):
+        parts = sorted(value, key=repr)  # its own order is another in each process
+    elif isinstance(value, tuple | list):
+        parts = value
+    elif value is None or isinstance(value, str | bytes | int | float | complex | torch.dtype):
+        return repr(value)
+    else:
+        return f"{type(value).__module__}.{type(value).__qualname__}"
+    return [_identity(part, (*inside, id(value))) for part in parts]

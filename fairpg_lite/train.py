@@ -48,25 +48,19 @@ def fit(
             the same result bit by bit. It belongs to its data, settings and scorer, of which only
             ``config.epochs`` may grow.
 
-    Returns:
-        What happened, epoch by epoch. Ctrl-C ends the training with what it has, and
-        ``history.stopped`` says so.
+    Ctrl-C ends the training with what it has, and ``history.stopped`` says so.
     """
     run = _Run(scorer, dataset, config or TrainConfig(), valid)
     if checkpoint is not None:
         run.keep_at(Path(checkpoint))
     history, work = run.history, run.config.batch_size * dataset.features.numel() / len(dataset)
-    with (
-        _processes.threads_for(work),
-        progress_bar("training", run.config.epochs, "epoch", progress) as bar,
-    ):
+    bar = progress_bar("training", run.config.epochs, "epoch", progress)
+    with _processes.threads_for(work), bar:
         bar.update(len(history))
         try:
             while not run.finished():
                 run.epoch()
-                if hasattr(bar, "set_postfix"):
-                    shown = {"U": history.utility[-1], "D": history.disparity[-1]}
-                    bar.set_postfix({k: f"{v:.4f}" for k, v in shown.items()}, refresh=False)
+                bar.set_postfix(U=history.utility[-1], D=history.disparity[-1], refresh=False)
                 bar.update(1)
                 run.save()
         except KeyboardInterrupt:
@@ -114,9 +108,9 @@ class _Run:
         self.config = config
         self.scorer = scorer.to(device=config.device, dtype=config.dtype)
         self.dtype = _place(scorer)[1]
-        self.dataset = dataset.to(device=config.device)
+        self.dataset = data = dataset.to(device=config.device)
         self.valid = None if valid is None else valid.to(device=config.device)
-        config.check_data(self.dataset)
+        config.check_data(data)
         if valid is not None and len(valid) == 0:
             raise ValueError("fit: the validation set holds no query.")
         self.parameters = [p for p in scorer.parameters() if p.requires_grad]
@@ -128,12 +122,11 @@ class _Run:
         self.draws.manual_seed(2 * config.seed + 1 + (_processes.rank() << 40))
         self.weights: NdcgWeights | None = None
         if config.linear:  # for DCG, too: it refuses grades whose gain is too large a number
-            data = self.dataset
             weights = NdcgWeights(data.relevance, data.offsets, config, self.dtype)
             self.weights = weights if config.utility == "ndcg" else None
         self.compiled: compiled.Epoch | None = None
-        if compiled.serves(scorer, self.dataset, config):
-            self.compiled = compiled.Epoch(scorer, self.dataset, config, self.optimizer)
+        if compiled.serves(scorer, data, config):
+            self.compiled = compiled.Epoch(scorer, data, config, self.optimizer)
         self.history = History(config=config.to_dict(), compiled=self.compiled is not None)
         self.best: tuple[float, int, dict[str, Tensor]] | None = None
         self.path: Path | None = None
@@ -155,18 +148,13 @@ class _Run:
 
     def save(self) -> None:
         if self.path is not None:
-            state = {
-                "history": self.history.to_dict(),
-                "scorer": self.scorer.state_dict(),
-                "optimizer": self.optimizer.state_dict(),
-                "order": self.order.get_state(),
-                "draws": self.draws.get_state(),
-                "best": self.best,
-            }
+            state: dict[str, Any] = {"history": self.history.to_dict(), "best": self.best}
+            state |= {"scorer": self.scorer.state_dict(), "optimizer": self.optimizer.state_dict()}
+            state |= {"order": self.order.get_state(), "draws": self.draws.get_state()}
             save_checkpoint(self.path, self.run_of, state)
 
     def restore(self, state: dict[str, Any]) -> None:
-        with refusing(f"fit: checkpoint {self.path}", "delete it to start afresh"):
+        with refusing(f"fit: checkpoint {self.path}"):
             own = {"config": self.history.config, "compiled": self.history.compiled}
             self.history = History(**{**state["history"], **own, "stopped": ""})
             self.best = state["best"]
@@ -186,10 +174,8 @@ class _Run:
     def epoch(self) -> None:
         start, done, config = time.perf_counter(), len(self.history), self.config
         try:
-            lr, gamma = (
-                config.lr * config.lr_decay**done,
-                config.entropy * config.entropy_decay**done,
-            )
+            lr = config.lr * config.lr_decay**done
+            gamma = config.entropy * config.entropy_decay**done
         except OverflowError:
             lr = math.inf
         if not lr <= torch.finfo(self.dtype).max:
@@ -205,8 +191,8 @@ class _Run:
                 f"fit: a weight is no longer finite after epoch {done + 1}; "
                 "try a smaller learning rate."
             )
-        self.history.append(utility=utility, disparity=disparity, entropy=entropy)
-        self.history.append(gradient_norm=norm, seconds=time.perf_counter() - start)
+        seen = {"utility": utility, "disparity": disparity, "entropy": entropy}
+        self.history.append(**seen, gradient_norm=norm, seconds=time.perf_counter() - start)
         if self.valid is not None:
             utility, disparity = objective_on(self.scorer, self.valid, config)
             self.history.append(valid_utility=utility, valid_disparity=disparity)
@@ -268,12 +254,11 @@ def _place(scorer: nn.Module) -> tuple[torch.device, torch.dtype]:
 
 
 def _optimizer(parameters: list[nn.Parameter], config: TrainConfig) -> torch.optim.Optimizer:
+    settings: dict[str, Any] = {"lr": config.lr, "weight_decay": config.weight_decay}
     if config.optimizer == "sgd":
-        return torch.optim.SGD(parameters, config.lr, weight_decay=config.weight_decay)
+        return torch.optim.SGD(parameters, **settings)
     fused = config.device.startswith(("cpu", "cuda"))  # other devices may lack the one-kernel Adam
     try:
-        return torch.optim.Adam(
-            parameters, config.lr, weight_decay=config.weight_decay, fused=fused
-        )
+        return torch.optim.Adam(parameters, **settings, fused=fused)
     except RuntimeError:  # an older PyTorch
-        return torch.optim.Adam(parameters, config.lr, weight_decay=config.weight_decay)
+        return torch.optim.Adam(parameters, **settings)

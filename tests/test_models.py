@@ -87,7 +87,7 @@ def test_the_file_speaks_for_itself(tmp_path):
     assert (meta["kind"], meta["sizes"]) == ("linear", {"n_features": 2, "bias": False})
     assert meta["training"]["lam"] == 2.0
     assert meta["history"]["epochs"] == 3
-    assert meta["history"]["disparity"]["last"] == history.disparity[-1]
+    assert meta["history"]["disparity"] == history.disparity[-1]
     assert meta["notes"] == {"asked by": "a regulator"}
     stored = meta["weights"]["scorer.linear.weight"]
     assert (stored["shape"], stored["dtype"]) == ([1, 2], "float32")
