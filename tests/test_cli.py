@@ -97,7 +97,7 @@ def test_fit_is_the_modules_fit(here):
     model = load_model("model")
     assert torch.equal(model.scorer.linear.weight, scorer.linear.weight)
     assert model.meta["training"] == config.to_dict()
-    assert model.meta["history"]["valid_utility"]["last"] == history.valid_utility[-1]
+    assert model.meta["history"]["valid_utility"] == history.valid_utility[history.kept - 1]
     counts = [int((train.groups == label).sum()) for label in (0, 1)]
     assert model.meta["notes"]["train"]["documents_per_group"] == counts
     assert model.meta["notes"]["valid"]["name"] == "valid.txt"
