@@ -84,6 +84,7 @@ def plan(*, seeds: int | None = None, quick: bool = False) -> list[Cell]:
     cells = fair(fixed, LAMBDAS + BEYOND, n) + fair(redrawn, LAMBDAS, 10)
     for variant in (age, text):
         cells += fair(variant, LAMBDAS, 5)
+    cells += grid(Uniform(text), [0.0], range(min(5, n)))
     return cells + others(fixed, 1, True) + others(age, 1, False) + others(redrawn, 10, False)
 
 

@@ -8,7 +8,7 @@ schedule: the paper names none. Everything with the text's clip at 5 and with th
 from typing import Any
 
 from experiments import plots
-from experiments.methods import FairPGRank, PostProcessing, Uniform, all_deltr
+from experiments.methods import FairPGRank, Fixed, PostProcessing, Uniform, all_deltr
 from experiments.problems import SyntheticData
 from fairpg_lite.sweep import Cell, grid
 
@@ -54,7 +54,8 @@ def plan(*, seeds: int | None = None, quick: bool = False) -> list[Cell]:
         add(PostProcessing(problem, "authors"), AUTHORS_LP)
         for experiment in all_deltr(problem):
             add(experiment, DELTR)
-        cells += grid(Uniform(problem), [0.0], range(n))
+        for method in (Uniform(problem), Fixed(problem, 0.0), Fixed(problem, 0.25)):
+            cells += grid(method, [0.0], range(n))
     return cells
 
 

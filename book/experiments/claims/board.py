@@ -23,12 +23,7 @@ RESULTS = Path(__file__).resolve().parents[3] / "results"
 #: Result directories that decide or stand beside. "yahoo" is a reader's own run; none is shipped.
 DIRECTORIES = ("synthetic", "german", "mslr", "yahoo-stand-in", "yahoo")
 #: A mark besides the colour, so that verdicts can be told apart without it.
-MARKS: dict[Verdict, str] = {
-    "holds": "✓",
-    "holds in part": "◐",
-    "does not hold": "✗",
-    "cannot be tested here": "?",
-}
+MARKS: dict[Verdict, str] = dict(zip(VERDICTS, "✓◐✗?", strict=True))
 #: What the first letter of an id stands for.
 SECTIONS = {
     "A": "What the paper says in sum (abstract, introduction, conclusion)",
@@ -59,16 +54,14 @@ def seeds_needed(
     """For every claim the smallest number of seeds from which its verdict stays, and all verdicts
     from 2 seeds to ``most``.
     """
-    history: dict[str, list[Verdict]] = {claim.id: [] for claim in claims}
     counts = range(2, most + 1)
-    claims = [replace(claim, beside=()) for claim in claims]  # they decide nothing
-    for count in counts:
-        for judged in judge_all(claims, with_seeds(results, count)):
-            history[judged.claim.id].append(judged.verdict)
+    alone = [replace(claim, beside=()) for claim in claims]  # what stands beside decides nothing
+    boards = [judge_all(alone, with_seeds(results, count)) for count in counts]
     found = {}
-    for name, verdicts in history.items():
-        changes = [k for k in range(1, len(verdicts)) if verdicts[k] != verdicts[k - 1]]
-        found[name] = (counts[changes[-1]] if changes else counts[0], verdicts)
+    for k, claim in enumerate(claims):
+        verdicts = [board[k].verdict for board in boards]
+        changes = [i for i in range(1, len(verdicts)) if verdicts[i] != verdicts[i - 1]]
+        found[claim.id] = (counts[changes[-1]] if changes else counts[0], verdicts)
     return found
 
 
@@ -78,19 +71,31 @@ def tally(board: Iterable[Judged]) -> dict[Verdict, int]:
     return {verdict: given.count(verdict) for verdict in VERDICTS}
 
 
+def summary(board: Sequence[Judged]) -> str:
+    """The four counts in one sentence: README, landing page and chapter 13 have it from here."""
+    holds, part, fails, untested = tally(board).values()
+    return (
+        f"Of {len(board)} claims {holds} hold, {part} hold in part, {fails} do not hold, and "
+        f"{untested} cannot be tested here."
+    )
+
+
 def number(finding: Finding) -> str:
     """A measured number with its interval, as the table prints it."""
     found = finding.estimate
     if found is None:
         return finding.why
-    shape = f"{{:.{finding.check.digits}f}}"
 
     def text(value: float) -> str:
-        return shape.format(value + 0.0).replace("-", "−")
+        return f"{value + 0.0:.{finding.check.digits}f}".replace("-", "−")
 
     if not found.has_interval:
         return f"{text(found.value)} (one run: no interval)"
     return f"{text(found.value)} [{text(found.low)}, {text(found.high)}]"
+
+
+def has_data(findings: Iterable[Finding]) -> bool:
+    return any(finding.outcome != "missing" for finding in findings)
 
 
 def print_verdicts(*names: str, results: Results | None = None, numbers: bool = True) -> None:
@@ -110,13 +115,11 @@ def print_verdicts(*names: str, results: Results | None = None, numbers: bool = 
         print(textwrap.indent(textwrap.fill(judged.claim.words, 74), "    "))
         for part in judged.parts:
             print(f"    - {part.claim.id}: {part.verdict}")
-        if not numbers:
-            continue
-        if any(finding.outcome != "missing" for finding in judged.findings):
+        if numbers and has_data(judged.findings):
             _print_findings(judged.findings)
-        else:  # no results on these data: what others show
+        elif numbers:  # no results on these data: what others show
             for beside, found in judged.beside:
-                if any(finding.outcome != "missing" for finding in found):
+                if has_data(found):
                     print(f"    {beside.label}:")
                     _print_findings(found)
 
@@ -130,52 +133,52 @@ def _print_findings(findings: Iterable[Finding]) -> None:
 
 def board_html(board: Sequence[Judged]) -> str:
     """All verdicts as one HTML table; below 700 pixels every claim becomes a block of its own."""
-    head = "".join(
-        f"<th scope='col'>{name}</th>" for name in ("claim", "ours", "authors", "verdict")
-    )
+    names = ("claim", "ours", "authors", "verdict")
+    head = "".join(f"<th scope='col'>{name}</th>" for name in names)
     rows, section = [], ""
     for judged in board:
         if SECTIONS[judged.claim.id[0]] != section:
             section = SECTIONS[judged.claim.id[0]]
             rows.append(f"<tr class='section'><th colspan='4' scope='colgroup'>{section}</th></tr>")
-        rows.append(_row(judged))
+        rows.append(_row(judged, names))
     body = "\n".join(rows)
+    style = (Path(__file__).parent / "board.css").read_text(encoding="utf-8")
     return (
-        f"{_STYLE}\n<table class='board'>\n<thead><tr>{head}</tr></thead>\n"
+        f"<style>\n{style}</style>\n<table class='board'>\n<thead><tr>{head}</tr></thead>\n"
         f"<tbody>\n{body}\n</tbody>\n</table>"
     )
 
 
-def _row(judged: Judged) -> str:
+def _row(judged: Judged, names: Sequence[str]) -> str:
     claim, word = judged.claim, judged.verdict
-    sentence = (
-        f"<b>{claim.id}</b> {html.escape(claim.words)}"
-        f"<small>{html.escape(claim.where)}. {html.escape(claim.rule)}</small>"
+    where, quote, words, rule, published = (
+        html.escape(text, quote=False)
+        for text in (claim.where, claim.quote, claim.words, claim.rule, claim.published or "–")
     )
-    published = html.escape(claim.published) or "–"
-    kind = word.replace(" ", "-")
-    verdict = f"<span class='verdict {kind}'>{MARKS[word]}&nbsp;{word}</span>"
-    cells = {"claim": sentence, "ours": _ours(judged), "authors": published, "verdict": verdict}
-    columns = "".join(f"<td data-label='{name}'>{text}</td>" for name, text in cells.items())
+    sentence = (
+        f"<b>{claim.id}</b> {words}<small><q>{quote}</q> ({where})</small>"
+        f"<small><i>How decided.</i> {rule}</small>"
+    )
+    verdict = f"<span class='verdict {word.replace(' ', '-')}'>{MARKS[word]}&nbsp;{word}</span>"
+    cells = zip(names, (sentence, _ours(judged), published, verdict), strict=True)
+    columns = "".join(f"<td data-label='{name}'>{text}</td>" for name, text in cells)
     return f"<tr id='claim-{claim.id}'>{columns}</tr>"
 
 
 def _ours(judged: Judged) -> str:
     if judged.parts:
-        return "<ul>" + "".join(
-            f"<li>{part.claim.id}: {part.verdict}</li>" for part in judged.parts
-        ) + "</ul>"  # fmt: skip
-    missing = all(finding.outcome == "missing" for finding in judged.findings)
-    own = "<p>No results on this data.</p>" if missing else _list(judged.findings)
-    return own + "".join(
-        f"<details><summary>{html.escape(beside.label)}</summary>{_list(found)}</details>"
+        return _list(f"{part.claim.id}: {part.verdict}" for part in judged.parts)
+    own = _list(map(_finding, judged.findings)) if has_data(judged.findings) else ""
+    return (own or "<p>No results on this data.</p>") + "".join(
+        f"<details><summary>{html.escape(beside.label, quote=False)}</summary>"
+        f"{_list(map(_finding, found))}</details>"
         for beside, found in judged.beside
-        if any(finding.outcome != "missing" for finding in found)
+        if has_data(found)
     )
 
 
-def _list(findings: Sequence[Finding]) -> str:
-    return "<ul>" + "".join(f"<li>{_finding(f)}</li>" for f in findings) + "</ul>"
+def _list(items: Iterable[str]) -> str:
+    return "<ul>" + "".join(f"<li>{item}</li>" for item in items) + "</ul>"
 
 
 def _finding(finding: Finding) -> str:
@@ -184,37 +187,3 @@ def _finding(finding: Finding) -> str:
     over = f", {found.over}" if found is not None and found.has_interval else ""
     asked = f"claim: {finding.check.region} – {_OUTCOMES[finding.outcome]}{over}"
     return f"{words} <small>{asked}</small>"
-
-
-_STYLE = """<style>
-table.board { width: 100%; border-collapse: collapse; font-size: .88em; table-layout: fixed; }
-table.board th, table.board td { text-align: left !important; vertical-align: top; padding: .5em;
-  border-bottom: 1px solid var(--pst-color-border, #bbb); overflow-wrap: anywhere;
-  white-space: normal; }
-table.board th:nth-child(1) { width: 29%; }
-table.board th:nth-child(2) { width: 39%; }
-table.board th:nth-child(3) { width: 16%; }
-table.board th:nth-child(4) { width: 16%; }
-table.board small { display: block; opacity: .8; }
-table.board ul { margin: 0; padding-left: 1.1em; }
-table.board tbody tr, table.board tbody tr:nth-child(odd) { background: transparent !important;
-  color: inherit !important; }
-table.board tr.section th { font-size: 1.1em; padding-top: 1.2em; }
-table.board details { margin-top: .4em; }
-table.board summary { cursor: pointer; }
-table.board .verdict { display: inline-block; padding: .1em .5em; border-radius: 4px;
-  font-weight: 600; color: #fff; overflow-wrap: normal; }
-table.board .holds { background: #00694d; }
-table.board .holds-in-part { background: #8a5a00; }
-table.board .does-not-hold { background: #a63f00; }
-table.board .cannot-be-tested-here { background: #5f6670; }
-@media (max-width: 700px) {
-  table.board, table.board tbody, table.board tr, table.board td, table.board tr.section th {
-    display: block; width: 100%; }
-  table.board thead { display: none; }
-  table.board tr { border-bottom: 2px solid var(--pst-color-border, #bbb); padding: .6em 0; }
-  table.board td { border: 0; padding: .2em 0; }
-  table.board td[data-label=ours]::before, table.board td[data-label=authors]::before {
-    content: attr(data-label) ": "; font-weight: 600; }
-}
-</style>"""

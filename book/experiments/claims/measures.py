@@ -1,24 +1,39 @@
-"""Measurements on stored cells: functions that return a function of the cells (chapter 13).
+"""Measurements on stored cells, each with a 95 % interval (chapter 13).
 
-Where two settings are compared the runs are paired by seed, because a seed fixes the data and the
-start: the difference has a smaller spread than either number.
+A measurement is a function of the cells. Where two settings are compared the runs are paired by
+seed, because a seed fixes the data and the start: the difference has a smaller spread than either
+number. Where a result lists its test queries, the interval covers their choice as well.
 """
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from experiments.claims import intervals
 from experiments.claims.verdicts import Cells, Estimate, MissingCellsError
+from experiments.mixtures import CHANCES
+from fairpg_lite._extras import require
 
 Measure = Callable[[Cells], Estimate]
 #: A number of a result: its name, or a function of the result.
 Figure = str | Callable[[Mapping[str, Any]], float]
-#: A lambda: its value, or its place among those stored.
-At = float | str
 BySeed = dict[int, float]
+DRAWS = 4000
+
+
+class Point(NamedTuple):
+    """One number of a stored method at one lambda: a value, "first", "last" or "lowest".
+
+    "lowest" is the lambda above zero at which the number is lowest on average.
+    """
+
+    method: str
+    figure: Figure
+    at: float | str = 0.0
+
+
+# From cells to numbers
 
 
 def chosen(cells: Cells, method: str) -> list[Mapping[str, Any]]:
@@ -29,37 +44,51 @@ def chosen(cells: Cells, method: str) -> list[Mapping[str, Any]]:
     return found
 
 
-def lambda_at(cells: Cells, method: str, at: At) -> float:
-    """The first, middle or last lambda of a method, or the number given."""
-    if isinstance(at, float):
-        return at
-    lambdas = sorted({cell["lam"] for cell in chosen(cells, method)})
-    return float(lambdas[{"first": 0, "middle": len(lambdas) // 2, "last": -1}[at]])
+def lambdas(cells: Cells, method: str) -> list[float]:
+    return sorted({cell["lam"] for cell in chosen(cells, method)})
 
 
-def values(cells: Cells, method: str, at: At, figure: Figure) -> BySeed:
-    """One number of a method at one lambda, by seed."""
-    lam = lambda_at(cells, method, at)
-    found = [cell for cell in chosen(cells, method) if cell["lam"] == lam]
+def at_point(cells: Cells, point: Point) -> list[Mapping[str, Any]]:
+    """The cells of a point, one for each seed."""
+    lam = point.at
+    if lam == "lowest":
+        above = [lam for lam in lambdas(cells, point.method) if lam > 0]
+        lam = min(above, key=lambda lam: np.mean([*values(cells, point._replace(at=lam)).values()]))
+    elif isinstance(lam, str):
+        lam = lambdas(cells, point.method)[{"first": 0, "last": -1}[lam]]
+    found = [cell for cell in chosen(cells, point.method) if cell["lam"] == lam]
     if not found:
-        raise MissingCellsError(f"no cells of {method} at λ = {lam:g}")
-    return {cell["seed"]: read(cell["result"], figure) for cell in found}
+        raise MissingCellsError(f"no cells of {point.method} at λ = {lam:g}")
+    return found
 
 
-def read(result: Mapping[str, Any], figure: Figure) -> float:
+def values(cells: Cells, point: Point) -> BySeed:
+    """The number by seed."""
+    return {cell["seed"]: read(cell["result"], point.figure) for cell in at_point(cells, point)}
+
+
+def read(result: Mapping[str, Any], figure: Figure) -> Any:
     if callable(figure):
         return figure(result)
     if figure not in result:
         raise MissingCellsError(f"no figure {figure} in the results")
-    return float(result[figure])
+    return result[figure]
 
 
-def pairs(first: BySeed, second: BySeed) -> tuple[list[float], list[float]]:
-    """The values of the seeds that both have."""
+def pairs(first: BySeed, second: BySeed) -> tuple[np.ndarray, np.ndarray]:
+    """The values of the seeds that both have; where nothing is drawn one run stands for all."""
+    if len(second) == 1:
+        second = dict.fromkeys(first, next(iter(second.values())))
     seeds = sorted(first.keys() & second.keys())
     if not seeds:
         raise MissingCellsError("no seed has both settings")
-    return [first[s] for s in seeds], [second[s] for s in seeds]
+    return np.array([first[s] for s in seeds]), np.array([second[s] for s in seeds])
+
+
+def per_query(cells: Cells, point: Point) -> np.ndarray | None:
+    """The listed values ``(runs, queries)`` of a point, None where the cells do not list them."""
+    lists = [cell["result"].get(f"{point.figure}_per_query") for cell in at_point(cells, point)]
+    return None if any(entry is None for entry in lists) else np.array(lists, float)
 
 
 def angle(result: Mapping[str, Any]) -> float:
@@ -72,165 +101,252 @@ def length(result: Mapping[str, Any]) -> float:
     return math.hypot(result["theta1"], result["theta2"])
 
 
-def level(method: str, figure: Figure, at: At) -> Measure:
-    """The mean of one number over seeds."""
-    return lambda cells: intervals.mean(list(values(cells, method, at, figure).values()))
+def opposite(result: Mapping[str, Any]) -> float:
+    """The part of the gap that D_group does not count: the group with less merit is ahead."""
+    return float(result["group_gap"] - result["d_group"])
 
 
-def largest(method: str, figure: str, at: At) -> Measure:
-    """The largest of all seeds: a fact about the stored runs, with nothing left to estimate."""
+# Measurements
+
+
+def level(point: Point) -> Measure:
+    """The mean over seeds."""
+    return lambda cells: mean(list(values(cells, point).values()))
+
+
+def minus(first: Point, second: Point) -> Measure:
+    """One number minus another."""
+    return lambda cells: compare(cells, first, second, ratio=False)
+
+
+def share(first: Point, second: Point) -> Measure:
+    """One number as a share of another."""
+    return lambda cells: compare(cells, first, second, ratio=True)
+
+
+def ahead(method: str, other: str, figure: str, at: float = 0.0) -> Measure:
+    """A figure of one method minus that of another."""
+    return minus(Point(method, figure, at), Point(other, figure, at))
+
+
+def change(method: str, figure: Figure, start: Any = "first", end: Any = "last") -> Measure:
+    """How much a number grows from one lambda to another."""
+    return minus(Point(method, figure, end), Point(method, figure, start))
+
+
+def remaining(method: str, figure: Figure, end: Any = "last", start: Any = "first") -> Measure:
+    """What is left of a number at a lambda, as a share of what it was at another."""
+    return share(Point(method, figure, end), Point(method, figure, start))
+
+
+def compare(cells: Cells, first: Point, second: Point, ratio: bool) -> Estimate:
+    listed = per_query(cells, first), per_query(cells, second)
+    if listed[0] is not None and listed[1] is not None:
+        return crossed(listed[0], listed[1], np.divide if ratio else np.subtract)
+    a, b = pairs(values(cells, first), values(cells, second))
+    if not ratio:
+        return mean(a - b, f"{len(a)} paired seeds")
+    if b.sum() == 0.0:
+        raise MissingCellsError(f"{second.figure} of {second.method} is 0 from the start")
+    return quotient(a, b)
+
+
+def extreme(point: Point, pick: Callable[..., float] = min) -> Measure:
+    """The lowest or highest of all seeds: a fact about the runs, with nothing left to estimate."""
 
     def measure(cells: Cells) -> Estimate:
-        found = values(cells, method, at, figure)
-        top = max(found.values())
-        return Estimate(top, top, top, f"largest of {len(found)} seeds")
+        found = values(cells, point).values()
+        top = pick(found)
+        return Estimate(top, top, top, f"{pick.__name__} of {len(found)} seeds")
 
     return measure
 
 
-def change(method: str, figure: Figure, start: At = "first", end: At = "last") -> Measure:
-    """How much a number grows from one lambda to another, within each seed."""
+def spread_over_runs(method: str, figure: str) -> Measure:
+    """The standard deviation over runs at the worst lambda, as a share of what lambda moves.
 
-    def measure(cells: Cells) -> Estimate:
-        before, after = pairs(
-            values(cells, method, start, figure), values(cells, method, end, figure)
-        )
-        return difference(after, before)
-
-    return measure
-
-
-def between(method: str, figure: Figure, other: Figure, at: At) -> Measure:
-    """One number minus another of the same runs."""
-
-    def measure(cells: Cells) -> Estimate:
-        return difference(
-            *pairs(values(cells, method, at, figure), values(cells, method, at, other))
-        )
-
-    return measure
-
-
-def difference(first: Sequence[float], second: Sequence[float]) -> Estimate:
-    found = [a - b for a, b in zip(first, second, strict=True)]
-    return intervals.mean(found, f"{len(found)} paired seeds")
-
-
-def remaining(method: str, figure: str, end: At = "last", start: At = "first") -> Measure:
-    """What is left of a number at a lambda, as a share of what it was at another.
-
-    ``end="lowest"`` takes the lambda with the lowest mean: the best a method can do.
+    Its interval is from the chi-squared law.
     """
 
     def measure(cells: Cells) -> Estimate:
-        at = lowest(cells, method, figure) if end == "lowest" else end
-        after, before = pairs(
-            values(cells, method, at, figure), values(cells, method, start, figure)
-        )
-        if sum(before) == 0.0:
-            raise MissingCellsError(f"{figure} of {method} is 0 from the start")
-        return intervals.ratio(after, before)
-
-    return measure
-
-
-def lowest(cells: Cells, method: str, figure: str) -> float:
-    """The lambda at which the mean of a number over seeds is lowest."""
-    lambdas = {cell["lam"] for cell in chosen(cells, method)}
-    mean = {lam: np.mean(list(values(cells, method, lam, figure).values())) for lam in lambdas}
-    return float(min(sorted(lambdas), key=lambda lam: mean[lam]))
-
-
-def budget(points: Sequence[tuple[float, float]], most: float) -> float:
-    """The best NDCG with a disparity of at most ``most``, from points (disparity, NDCG).
-
-    Showing the lists of one policy or another by a coin gives every point between two points: NDCG
-    is linear in exposure, and the disparity convex, so the chord is attained or surpassed.
-
-    >>> budget([(0.0, 0.8), (0.2, 1.0)], 0.1)
-    0.9
-    """
-    below = [(d, u) for d, u in points if d <= most]
-    above = [(d, u) for d, u in points if d > most]
-    if not below:
-        raise MissingCellsError(f"no policy has a disparity of {most:.4g} or less")
-    mixed = [u + (most - d) / (e - d) * (w - u) for d, u in below for e, w in above]
-    return max([u for _, u in below] + mixed)
-
-
-def curve_of(
-    cells: Cells, method: str, seed: int, prefix: str = "", above: float = -1.0
-) -> list[tuple[float, float]]:
-    """The points (D_group, NDCG) of one seed, one for each lambda that is large enough."""
-    return [
-        (cell["result"][f"{prefix}d_group"], cell["result"][f"{prefix}ndcg"])
-        for cell in chosen(cells, method)
-        if cell["seed"] == seed and cell["lam"] > above
-    ]
-
-
-def advantage_over_chance(method: str, uniform: str, share: float = 0.5) -> Measure:
-    """NDCG at a share of the first lambda's D_group, minus what random lists would have left.
-
-    The other way to that disparity needs no learning: show the unfair policy's lists or, now and
-    then, a list drawn at random. Its NDCG is read off the chord; the true mixture may have less
-    disparity than the chord says, so the comparison favours the method. The method must get there
-    with a lambda above zero: otherwise it could not lose.
-    """
-
-    def measure(cells: Cells) -> Estimate:
-        start = values(cells, method, "first", "d_group")
-        useful = values(cells, method, "first", "ndcg")
-        chance = values(cells, uniform, 0.0, "ndcg")
-        # On fixed queries the uniform policy is the same for all seeds and stored once.
-        alone = next(iter(chance.values())) if len(chance) == 1 else math.nan
-        found = []
-        for seed in sorted(start):
-            random = chance.get(seed, alone)
-            points = [*curve_of(cells, method, seed, above=0.0), (0.0, random)]
-            mixed = random + share * (useful[seed] - random)
-            found.append(budget(points, share * start[seed]) - mixed)
-        return intervals.mean(found)
-
-    return measure
-
-
-def lead(
-    method: str, uniform: str, other: str, prefix: str = "", share: float | None = 0.5
-) -> Measure:
-    """NDCG of ``method`` minus that of ``other``, both at the same D_group.
-
-    The disparity is a share of the first method's at its first lambda, or with ``share=None`` the
-    lowest that the other one reaches. Either may choose its lambda and mix in random lists;
-    ``prefix`` "sorted_" judges the other by its most probable ranking.
-    """
-
-    def measure(cells: Cells) -> Estimate:
-        start = values(cells, method, "first", "d_group")
-        chance = values(cells, uniform, 0.0, "ndcg")
-        found = []
-        for seed in sorted(start.keys() & chance.keys()):
-            mine, theirs = curve_of(cells, method, seed), curve_of(cells, other, seed, prefix)
-            if theirs:
-                most = min(theirs)[0] if share is None else share * start[seed]
-                random = (0.0, chance[seed])
-                found.append(budget([*mine, random], most) - budget([*theirs, random], most))
-        if not found:
-            raise MissingCellsError(f"no seed has {method}, {other} and {uniform}")
-        return intervals.mean(found, f"{len(found)} paired seeds")
-
-    return measure
-
-
-def wobble(method: str, figure: str) -> Measure:
-    """The spread over runs at the worst lambda, as a share of what lambda moves."""
-
-    def measure(cells: Cells) -> Estimate:
-        lambdas = sorted({cell["lam"] for cell in chosen(cells, method)})
-        found = [list(values(cells, method, lam, figure).values()) for lam in lambdas]
+        found = [
+            list(values(cells, Point(method, figure, lam)).values())
+            for lam in lambdas(cells, method)
+        ]
         if min(map(len, found)) < 2:
             raise MissingCellsError(f"{method} has one seed at some lambda")
         means = [float(np.mean(v)) for v in found]
-        return intervals.spread(max(found, key=np.std), max(means) - min(means))
+        return spread(max(found, key=np.std), max(means) - min(means))
 
     return measure
+
+
+def overlap(method: str, figure: str, relative: bool = False) -> Measure:
+    """Test minus training at the lambda where they differ most, over seeds.
+
+    ``relative``: as a share of the training value at the first lambda.
+    """
+
+    def measure(cells: Cells) -> Estimate:
+        unit = 1.0
+        if relative:
+            start = values(cells, Point(method, f"train_{figure}", "first"))
+            unit = float(np.mean(list(start.values())))
+            if unit == 0.0:
+                raise MissingCellsError(f"{figure} of {method} is 0 from the start")
+        gaps = []
+        for lam in lambdas(cells, method):
+            parts = (values(cells, Point(method, f"{p}_{figure}", lam)) for p in ("test", "train"))
+            test, train = pairs(*parts)
+            gaps.append((test - train) / unit)
+        worst = max(gaps, key=lambda gap: abs(np.mean(gap)))
+        return mean(worst, f"{len(worst)} paired seeds, worst λ")
+
+    return measure
+
+
+# At equal disparity
+
+
+class Curve(NamedTuple):
+    """What a method can do: its policies for the lambdas in ``(above, upto]``, each in a lottery.
+
+    ``prefix`` "sorted_" takes its most probable ranking. ``heated``: its policy at lambda 0 with
+    rising temperatures instead.
+    """
+
+    method: str
+    prefix: str = ""
+    above: float = -1.0
+    upto: float = math.inf
+    heated: bool = False
+
+
+def lottery(result: Mapping[str, Any], even: float, prefix: str = "") -> np.ndarray:
+    """NDCG and D_group ``(2, steps)`` as random lists, of NDCG ``even``, take over.
+
+    NDCG is linear in the chance of a random list. D_group is a hinge in every query and falls
+    faster; `experiments.mixtures` computed it from exposure averaged within each query.
+    """
+    chance = np.array([0.0, *CHANCES, 1.0])
+    ndcg = (1 - chance) * read(result, f"{prefix}ndcg") + chance * even
+    paid = read(result, f"{prefix}lottery_d_group")
+    return np.array([ndcg, [read(result, f"{prefix}d_group"), *paid, 0.0]])
+
+
+def heat(result: Mapping[str, Any]) -> np.ndarray:
+    """NDCG and D_group ``(2, steps)`` as the temperature rises from 1."""
+    return np.array(
+        [[read(result, n), *read(result, f"temperature_{n}")] for n in ("ndcg", "d_group")]
+    )
+
+
+def lines(cells: Cells, curve: Curve, uniform: str) -> dict[int, list[np.ndarray]]:
+    """For each seed the lines of a curve."""
+    even = values(cells, Point(uniform, "ndcg"))
+    alone = next(iter(even.values())) if len(even) == 1 else None  # fixed queries: stored once
+    found: dict[int, list[np.ndarray]] = {}
+    for cell in chosen(cells, curve.method):
+        random = even.get(cell["seed"], alone)
+        if random is None or not curve.above < cell["lam"] <= curve.upto:
+            continue
+        result = cell["result"]
+        line = heat(result) if curve.heated else lottery(result, random, curve.prefix)
+        found.setdefault(cell["seed"], []).append(line)
+    return found
+
+
+def best(found: Sequence[np.ndarray], most: float) -> float:
+    """The highest NDCG of some lines at a disparity of at most ``most``.
+
+    >>> best([np.array([[1.0, 0.8], [0.2, 0.0]])], 0.1)
+    0.9
+    """
+    return max(float(np.interp(most, d[::-1], ndcg[::-1])) for ndcg, d in found)
+
+
+def lead(mine: Curve, theirs: Curve, uniform: str, part: float | None = 0.5) -> Measure:
+    """NDCG of one curve minus that of another, both at the same D_group.
+
+    The disparity is a part of the first method's at lambda 0, or with ``part=None`` the lowest
+    that the other reaches without random lists.
+    """
+
+    def measure(cells: Cells) -> Estimate:
+        start = values(cells, Point(mine.method, f"{mine.prefix}d_group", "first"))
+        own, other = lines(cells, mine, uniform), lines(cells, theirs, uniform)
+        found = []
+        for seed in sorted(start.keys() & own.keys() & other.keys()):
+            lowest = min(d[0] for _, d in other[seed])
+            most = lowest if part is None else part * start[seed]
+            found.append(best(own[seed], most) - best(other[seed], most))
+        if not found:
+            raise MissingCellsError(f"no seed has {mine.method}, {theirs.method} and {uniform}")
+        return mean(found, f"{len(found)} paired seeds")
+
+    return measure
+
+
+# Intervals
+
+
+def mean(numbers: Sequence[float] | np.ndarray, over: str = "") -> Estimate:
+    """The mean with Student's interval; no interval for one value.
+
+    >>> found = mean([1.0, 2.0, 3.0])
+    >>> round(found.low, 3), found.value, round(found.high, 3), found.over
+    (-0.484, 2.0, 4.484, '3 seeds')
+    """
+    array = np.asarray(numbers, float)
+    centre, half = float(array.mean()), _half(array)
+    return Estimate(centre, centre - half, centre + half, over or f"{len(array)} seeds")
+
+
+def quotient(above: np.ndarray, below: np.ndarray) -> Estimate:
+    """mean(above) / mean(below) of paired values, its interval by linearisation.
+
+    The error of r = a/b is that of the mean of (a_i - r b_i) / b, again with Student's t.
+    """
+    r = float(above.mean() / below.mean())
+    half = _half((above - r * below) / below.mean())
+    return Estimate(r, r - half, r + half, f"{len(above)} paired seeds")
+
+
+def spread(numbers: Sequence[float], unit: float) -> Estimate:
+    """The standard deviation in units of ``unit``, its interval from the chi-squared law."""
+    n = len(numbers)
+    deviation = float(np.std(numbers, ddof=1)) / unit
+    chi2 = require("scipy.stats", "experiments").chi2
+    low, high = (deviation * math.sqrt((n - 1) / chi2.ppf(q, n - 1)) for q in (0.975, 0.025))
+    return Estimate(deviation, low, high, f"{n} seeds")
+
+
+def crossed(first: np.ndarray, second: np.ndarray, statistic: Callable[..., Any]) -> Estimate:
+    """``statistic(mean first, mean second)`` of two ``(runs, queries)`` tables with equal queries.
+
+    The interval is a bootstrap that draws queries anew, the same for both, and runs anew. Runs are
+    paired if both tables have as many.
+    """
+    rng = np.random.default_rng(0)
+    (runs, queries), other = first.shape, len(second)
+
+    def draw(count: int) -> np.ndarray:
+        """How often each of ``count`` things is drawn, as shares: ``(DRAWS, count)``."""
+        return rng.multinomial(count, np.full(count, 1 / count), DRAWS) / count
+
+    columns, rows = draw(queries), draw(runs)
+    rows_2 = rows if other == runs else draw(other)
+    means = [((r @ table) * columns).sum(1) for r, table in ((rows, first), (rows_2, second))]
+    low, high = np.quantile(statistic(*means), [0.025, 0.975])
+    value = float(statistic(first.mean(), second.mean()))
+    over = f"{queries} queries × {runs} seeds, bootstrap"
+    return Estimate(value, float(low), float(high), over)
+
+
+def _half(array: np.ndarray) -> float:
+    """Half of Student's interval for a mean; nan for one value."""
+    n = len(array)
+    if n < 2:
+        return math.nan
+    t = require("scipy.stats", "experiments").t.ppf(0.975, n - 1)
+    return float(t * array.std(ddof=1) / math.sqrt(n))

@@ -6,20 +6,15 @@ cells and says in which region the claim puts it. Nobody types a verdict: `decid
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+from dataclasses import dataclass, field
+from typing import Any, Literal, get_args
 
 Cells = Sequence[Mapping[str, Any]]
 #: Stored cells by the name of their result directory.
 Results = Mapping[str, Cells]
 Outcome = Literal["yes", "no", "open", "missing"]
 Verdict = Literal["holds", "holds in part", "does not hold", "cannot be tested here"]
-VERDICTS: tuple[Verdict, ...] = (
-    "holds",
-    "holds in part",
-    "does not hold",
-    "cannot be tested here",
-)
+VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 
 
 class MissingCellsError(LookupError):
@@ -76,42 +71,7 @@ class Check:
         return "no" if found.high <= self.low or found.low >= self.high else "open"
 
 
-def decide(outcomes: Iterable[Outcome]) -> Verdict:
-    """The one rule, from the outcomes of all checks of a claim.
-
-    All yes: holds. Some yes: holds in part. None yes, some no: does not hold. All open or
-    missing: the data at hand do not decide, so it cannot be tested here.
-
-    >>> decide(["yes", "yes"]), decide(["yes", "open"]), decide(["no", "open"]), decide(["open"])
-    ('holds', 'holds in part', 'does not hold', 'cannot be tested here')
-    """
-    found = list(outcomes)
-    if not found:
-        raise ValueError("decide: there are no outcomes; give at least one check.")
-    if all(outcome == "yes" for outcome in found):
-        return "holds"
-    if "yes" in found:
-        return "holds in part"
-    return "does not hold" if "no" in found else "cannot be tested here"
-
-
-def combine(verdicts: Iterable[Verdict]) -> Verdict:
-    """The verdict on a sentence that sums up others: the same rule, one level up.
-
-    What holds in part counts as both a yes and a no.
-
-    >>> combine(["holds", "holds"]), combine(["holds", "cannot be tested here"])
-    ('holds', 'holds in part')
-    >>> combine(["does not hold", "cannot be tested here"])
-    'does not hold'
-    """
-    as_outcomes: dict[Verdict, tuple[Outcome, ...]] = {
-        "holds": ("yes",),
-        "holds in part": ("yes", "no"),
-        "does not hold": ("no",),
-        "cannot be tested here": ("open",),
-    }
-    return decide(outcome for verdict in verdicts for outcome in as_outcomes[verdict])
+Checks = tuple[Check, ...]
 
 
 @dataclass(frozen=True)
@@ -120,7 +80,7 @@ class Beside:
 
     label: str
     data: str
-    checks: tuple[Check, ...]
+    checks: Checks
 
 
 @dataclass(frozen=True)
@@ -133,12 +93,14 @@ class Claim:
     id: str
     where: str
     """Where the paper says it."""
+    quote: str
+    """The paper's words."""
     words: str
-    """The sentence in our words."""
+    """What we take them to say."""
     rule: str
-    """Why these checks: how the words of the paper became numbers."""
+    """Why these checks: how the words became numbers."""
     data: str = ""
-    checks: tuple[Check, ...] = ()
+    checks: Checks = ()
     parts: tuple[str, ...] = ()
     published: str = ""
     """The authors' own numbers, where they are known; one unseeded run each."""
@@ -170,15 +132,47 @@ class Judged:
     verdict: Verdict
     findings: tuple[Finding, ...] = ()
     parts: tuple["Judged", ...] = ()
-    beside: tuple[tuple[Beside, tuple[Finding, ...]], ...] = ()
+    beside: tuple[tuple[Beside, tuple[Finding, ...]], ...] = field(default=(), repr=False)
 
 
-def look(checks: Iterable[Check], cells: Cells | None) -> tuple[Finding, ...]:
-    """Every check on some cells, None where there are none."""
-    return tuple(_look(check, cells) for check in checks)
+def decide(outcomes: Iterable[Outcome]) -> Verdict:
+    """The one rule, from the outcomes of all checks of a claim.
+
+    All yes: holds. Some yes: holds in part. None yes, some no: does not hold. All open or
+    missing: the data at hand do not decide, so it cannot be tested here.
+
+    >>> decide(["yes", "yes"]), decide(["yes", "open"]), decide(["no", "open"]), decide(["open"])
+    ('holds', 'holds in part', 'does not hold', 'cannot be tested here')
+    """
+    found = list(outcomes)
+    if not found:
+        raise ValueError("decide: there are no outcomes; give at least one check.")
+    if all(outcome == "yes" for outcome in found):
+        return "holds"
+    if "yes" in found:
+        return "holds in part"
+    return "does not hold" if "no" in found else "cannot be tested here"
 
 
-def _look(check: Check, cells: Cells | None) -> Finding:
+def combine(verdicts: Iterable[Verdict]) -> Verdict:
+    """The verdict on a sentence that sums up others: the same rule, one level up.
+
+    What holds in part counts as both a yes and a no.
+
+    >>> combine(["holds", "cannot be tested here"])
+    'holds in part'
+    """
+    as_outcomes: dict[Verdict, tuple[Outcome, ...]] = {
+        "holds": ("yes",),
+        "holds in part": ("yes", "no"),
+        "does not hold": ("no",),
+        "cannot be tested here": ("open",),
+    }
+    return decide(outcome for verdict in verdicts for outcome in as_outcomes[verdict])
+
+
+def look(check: Check, cells: Cells | None) -> Finding:
+    """One check on some cells, None where there are none."""
     if cells is None:
         return Finding(check, None, "missing", "there are no results")
     try:
@@ -190,14 +184,14 @@ def _look(check: Check, cells: Cells | None) -> Finding:
 
 def judge(claim: Claim, results: Results, others: Mapping[str, Judged] | None = None) -> Judged:
     """The verdict on a claim from stored cells; ``others`` holds the claims it sums up."""
-    beside = tuple((b, look(b.checks, results.get(b.data))) for b in claim.beside)
     if claim.parts:
         parts = tuple((others or {})[part] for part in claim.parts)
-        verdict = combine(part.verdict for part in parts)
-        return Judged(claim, verdict, parts=parts, beside=beside)
-    findings = look(claim.checks, results.get(claim.data))
-    verdict = decide(finding.outcome for finding in findings)
-    return Judged(claim, verdict, findings, beside=beside)
+        return Judged(claim, combine(part.verdict for part in parts), parts=parts)
+    findings = tuple(look(check, results.get(claim.data)) for check in claim.checks)
+    beside = tuple(
+        (b, tuple(look(check, results.get(b.data)) for check in b.checks)) for b in claim.beside
+    )
+    return Judged(claim, decide(f.outcome for f in findings), findings, beside=beside)
 
 
 def judge_all(claims: Iterable[Claim], results: Results) -> list[Judged]:

@@ -1,0 +1,97 @@
+"""Claims about Yahoo's data: Table 1 (Section 4.1; chapter 10) and Figure 2 (4.3; chapter 11).
+
+Nobody may hand those data on: without a reader's own run in results/yahoo these claims cannot be
+tested here. The same checks on other data stand beside.
+"""
+
+from collections.abc import Callable
+
+from experiments.claims.measures import ahead, change, overlap, remaining
+from experiments.claims.verdicts import Beside, Check, Checks
+
+METRICS = {"test_ndcg_at_10": "NDCG@10", "test_err": "ERR"}
+MODELS = {"linear": "linear model", "neural": "network"}
+ENTROPIES = (1, 0)
+ELSEWHERE = {
+    "open MSLR sample, other data": "mslr",
+    "stand-in, order put in by design: no evidence": "yahoo-stand-in",
+}
+
+
+def policy(model: str, entropy: int = 0) -> str:
+    return f"fair_pg_rank-{model}-entropy{entropy}"
+
+
+def against_rank_svm(figure: str) -> Checks:
+    return tuple(
+        Check(
+            f"{METRICS[figure]}, linear PG-Rank (γ = {entropy}) minus RankSVM",
+            ahead(policy("linear", entropy), "rank_svm", figure),
+            low=0.0,
+        )
+        for entropy in ENTROPIES
+    )
+
+
+def against_linear() -> Checks:
+    return tuple(
+        Check(
+            f"{name}, network minus linear model (γ = {entropy})",
+            ahead(policy("neural", entropy), policy("linear", entropy), figure),
+            low=0.0,
+        )
+        for figure, name in METRICS.items()
+        for entropy in ENTROPIES
+    )
+
+
+def against_trees() -> Checks:
+    return tuple(
+        Check(
+            f"NDCG@10, PG-Rank's network (γ = {entropy}) minus GBDT",
+            ahead(policy("neural", entropy), "gbdt", "test_ndcg_at_10"),
+            low=-0.02,
+        )
+        for entropy in ENTROPIES
+    )
+
+
+def for_both(check: Callable[[str, str], Checks]) -> Checks:
+    return tuple(one for model, words in MODELS.items() for one in check(policy(model), words))
+
+
+def emphasis(method: str, words: str) -> Checks:
+    figures = {"test_policy_d_ind": "D_ind", "test_policy_ndcg_at_10": "NDCG@10"}
+    return tuple(
+        Check(f"change in {name}, λ from 0 to the largest, {words}", change(method, fig), high=0.0)
+        for fig, name in figures.items()
+    )
+
+
+def to_zero(method: str, words: str) -> Checks:
+    left = remaining(method, "test_policy_d_ind")
+    return (Check(f"D_ind at the largest λ, share of λ = 0, {words}", left, high=0.05, digits=3),)
+
+
+def generalises(method: str, words: str) -> Checks:
+    ndcg = overlap(method, "policy_ndcg_at_10")
+    d_ind = overlap(method, "policy_d_ind", relative=True)
+    return (
+        Check(f"NDCG@10, test minus training, worst λ, {words}", ndcg, -0.02, 0.02, 3),
+        Check(f"D_ind, the same, as a share of λ = 0, {words}", d_ind, -0.1, 0.1, 2),
+    )
+
+
+_CHECKS: dict[str, Checks] = {
+    "T1": against_rank_svm("test_ndcg_at_10"),
+    "T2": against_rank_svm("test_err"),
+    "T3": against_linear(),
+    "T4": against_trees(),
+    "F1": for_both(emphasis),
+    "F2": for_both(to_zero),
+    "F3": for_both(generalises),
+}
+CHECKS = {
+    name: (checks, tuple(Beside(label, data, checks) for label, data in ELSEWHERE.items()))
+    for name, checks in _CHECKS.items()
+}
