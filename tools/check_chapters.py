@@ -36,7 +36,6 @@ FIRST_EDITION = {
     f"{name}.md"
     for name in (
         "11_individual_fairness",
-        "13_scoreboard",
     )
 }
 Cells = list[nbformat.NotebookNode]

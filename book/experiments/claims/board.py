@@ -75,7 +75,7 @@ def summary(board: Sequence[Judged]) -> str:
     """The four counts in one sentence: README, landing page and chapter 13 have it from here."""
     holds, part, fails, untested = tally(board).values()
     return (
-        f"Of {len(board)} claims {holds} hold, {part} hold in part, {fails} do not hold, and "
+        f"Of {len(board)} claims {holds} hold, {part} hold in part, {fails} do not, and "
         f"{untested} cannot be tested here."
     )
 
