@@ -32,12 +32,7 @@ UNPUBLISHED = {"book/coursework/solution"}  # run and tested, but no page of the
 EXERCISE = re.compile(r"^(?:```|:::)+\{exercise(?:-start)?\}.*?^:label:\s*(\S+)", re.M | re.S)
 SOLUTION = re.compile(r"^(?:```|:::)+\{solution(?:-start)?\}\s+(\S+)", re.M)
 # Chapters that still have the shape of the first edition; the list only shrinks.
-FIRST_EDITION = {
-    f"{name}.md"
-    for name in (
-        "11_individual_fairness",
-    )
-}
+FIRST_EDITION = {f"{name}.md" for name in ("11_individual_fairness",)}
 Cells = list[nbformat.NotebookNode]
 
 
