@@ -21,7 +21,6 @@ from test_data_dataset import make
 from fairpg_lite.data import (
     LetorError,
     RankingDataset,
-    letor,
     letor_lines,
     load_letor,
     save_letor,
@@ -194,7 +193,7 @@ def test_one_stray_id_does_not_ask_for_gigabytes(tmp_path):
     tracemalloc.stop()
     few = write(tmp_path, b"".join(lines[4300:4400]))
     assert load_letor(few).n_features == 99_999  # 40 MB for those who have them
-    with mock.patch.object(letor, "MAX_VALUES", 10):
+    with mock.patch.object(letor_lines, "MAX_VALUES", 10):
         assert load_letor(few, n_features=99_999).n_features == 99_999
 
 

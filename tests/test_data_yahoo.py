@@ -72,7 +72,7 @@ def test_a_changed_text_is_read_again_and_a_damaged_cache_made_anew(tmp_path, mi
     texts, sets, counts = miniature
     as_plain(tmp_path, texts)
     yahoo(tmp_path, expected_counts=counts, progress=False)
-    (cached,) = (tmp_path / ".fairpg_lite" / "set1.valid").glob("relevance.*.npy")
+    cached = tmp_path / ".fairpg_lite" / "set1.valid.safetensors"
     cached.write_bytes(cached.read_bytes()[:-3])
     loaded = yahoo(tmp_path, expected_counts=counts, progress=False)
     assert torch.equal(loaded.valid.relevance, sets["valid"].relevance)
@@ -90,7 +90,9 @@ def test_the_cache_is_elsewhere_when_asked_or_when_the_data_is_read_only(
     root.mkdir()
     as_plain(root, texts)
     yahoo(root, cache=mine, expected_counts=counts, progress=False)
-    assert sorted(p.name for p in mine.iterdir()) == ["set1.test", "set1.train", "set1.valid"]
+    assert sorted(p.name for p in mine.iterdir()) == [
+        f"set1.{part}.safetensors" for part in ("test", "train", "valid")
+    ]
     assert not (root / ".fairpg_lite").exists()
 
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "home"))
@@ -98,7 +100,7 @@ def test_the_cache_is_elsewhere_when_asked_or_when_the_data_is_read_only(
     yahoo(root, expected_counts=counts, progress=False)
     (place,) = (tmp_path / "home" / "fairpg-lite").iterdir()
     assert place.parent == user_cache_directory()
-    assert (place / "set1.train" / "meta.json").exists()
+    assert (place / "set1.train.safetensors").exists()
 
 
 def test_an_unwritable_cache_warns_and_still_loads(tmp_path, miniature):
@@ -123,7 +125,7 @@ def test_wrong_counts_name_the_file_and_nothing_is_cached(tmp_path, miniature):
     (tmp_path / "set1.valid.txt").write_bytes(short)
     with pytest.raises(ValueError, match=r"set1\.valid\.txt has 3 queries and .* C14"):
         yahoo(tmp_path, expected_counts=counts, progress=False)
-    assert not (tmp_path / ".fairpg_lite" / "set1.valid").exists()
+    assert not (tmp_path / ".fairpg_lite" / "set1.valid.safetensors").exists()
     with pytest.raises(ValueError, match=r"set1\.train\.txt .*published are 19,944 and 473,134"):
         yahoo(tmp_path, progress=False)
     loaded = yahoo(tmp_path, expected_counts=None, progress=False)

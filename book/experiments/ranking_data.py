@@ -97,7 +97,7 @@ def cached_stand_in(part: str, queries: int, cache: Path | None = None) -> Ranki
         return len(found) == queries and all(torch.equal(*pair) for pair in pairs)
 
     return remembered(
-        home / f"stand-in-seed{STAND_IN_SEED}" / f"{part}-{queries}",
+        home / f"stand-in-seed{STAND_IN_SEED}" / f"{part}-{queries}.safetensors",
         lambda: yahoo_like(queries, STAND_IN_SEED, part=part),
         current,
     )

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NoReturn
 
@@ -98,7 +98,7 @@ def digest(fields: Mapping[str, Any]) -> str:
     for name, values in fields.items():
         if isinstance(values, Tensor):
             found.update(f"{name} {values.dtype} {tuple(values.shape)};".encode())
-            for block in _blocks(values):
+            for block in values.split(ROWS):
                 flat = block.detach().cpu().contiguous().flatten()
                 found.update(flat.view(torch.uint8).numpy().data)
         elif values is not None:
@@ -107,66 +107,62 @@ def digest(fields: Mapping[str, Any]) -> str:
 
 
 def of_frame(
-    frame: Any, query: str, relevance: str, features: Sequence[str] | None, *others: str | None
-) -> tuple[dict[str, Any], list[Any]]:
-    """The arrays of a table with a row per document, in float64, and the names of the groups.
-
-    `others` are the columns of groups and of document names, or None.
-    """
+    frame: Any,
+    roles: Mapping[str, str | None],
+    features: Sequence[str] | None,
+    dtype: torch.dtype,
+) -> dict[str, Any]:
+    """The arguments of a dataset from a table with a row per document; `roles` names columns."""
+    where = "RankingDataset.from_pandas"
     if hasattr(frame, "to_pandas"):
         frame = frame.to_pandas()
     elif not hasattr(frame, "columns"):
         raise TypeError(
-            f"RankingDataset.from_pandas: frame is a {type(frame).__name__}; give a pandas "
-            "DataFrame, or call RankingDataset.from_queries for tensors and load_letor for files."
+            f"{where}: frame is a {type(frame).__name__}; give a pandas DataFrame, or call "
+            "RankingDataset.from_queries for tensors and load_letor for files."
         )
-    group, document = others
-    texts = [name for name in (query, *others) if name is not None]
+    query, relevance, group, document = roles.values()
     if features is None:
-        features = [name for name in frame.columns if name not in (relevance, *texts)]
-    unknown = [name for name in (*texts, relevance, *features) if name not in frame.columns]
+        features = [name for name in frame.columns if name not in roles.values()]
+    texts, columns = [x for x in (query, group, document) if x is not None], [relevance, *features]
+    unknown = [name for name in (*texts, *columns) if name not in frame.columns]
     if unknown or not len(frame):
         problem = f"there is no column {unknown[0]!r}" if unknown else "there are no rows"
+        raise ValueError(f"{where}: {problem}; the columns are {', '.join(map(str, frame))}.")
+    number = require("pandas", "experiments").to_numeric
+    table = frame[columns].apply(number, errors="coerce")  # what is no number becomes NaN
+    numbers = table.to_numpy(float, na_value=np.nan)
+    if not np.isfinite(numbers).all():
+        column, row = np.argwhere(~np.isfinite(numbers.T))[0]
         raise ValueError(
-            f"RankingDataset.from_pandas: {problem}; the columns are {', '.join(map(str, frame))}."
+            f"{where}: column {columns[column]!r} is {frame[columns[column]].iloc[row]} in row "
+            f"{row}; fill or drop what is missing (DataFrame.fillna, DataFrame.dropna), encode "
+            "texts (pandas.get_dummies), or name the columns to learn from, features=[...]."
         )
-    numbers = torch.from_numpy(_numbers(frame, [relevance, *features]))
     for name in texts:
-        if frame[name].isna().any():
-            row = int(frame[name].isna().to_numpy().argmax())
-            raise ValueError(f"RankingDataset.from_pandas: column {name!r} is empty in row {row}.")
-    codes, ids = frame[query].factorize()
-    order = np.argsort(codes, kind="stable")  # scattered queries are gathered
+        if (missing := frame[name].isna().to_numpy()).any():
+            raise ValueError(f"{where}: column {name!r} is empty in row {missing.argmax()}.")
+    ids, order, offsets = gathered(frame[query].tolist())
     labels, names = (None, []) if group is None else frame[group].factorize(sort=True)
-    arrays = {
-        "features": numbers[order, 1:],
+    whole = frame[query].dtype.kind in "iu"
+    return {
+        "features": torch.from_numpy(numbers[order, 1:]).to(dtype),
         "relevance": numbers[order, 0],
-        "offsets": torch.tensor([0, *np.bincount(codes)]).cumsum(0),
+        "offsets": offsets,
         "groups": None if labels is None else labels[order],
-        "query_ids": ids.to_list() if ids.dtype.kind in "iu" else [str(name) for name in ids],
+        "query_ids": ids if whole else [str(name) for name in ids],
         "document_ids": order,
         "documents": None if document is None else [str(d) for d in frame[document].iloc[order]],
+        "info": {} if group is None else {"group_names": names.tolist()},
     }
-    return arrays, list(getattr(names, "tolist", list)())
 
 
-def _numbers(frame: Any, columns: list[str]) -> np.ndarray:
-    """The columns (N, len(columns)) in float64; texts, NaN and infinity are refused."""
-    values, number = (
-        np.empty((len(frame), len(columns))),
-        require("pandas", "experiments").to_numeric,
-    )
-    for k, name in enumerate(columns):
-        column = number(frame[name], errors="coerce")  # what is no number becomes NaN
-        values[:, k] = column.to_numpy(float, na_value=np.nan)
-        row = int((~np.isfinite(values[:, k])).argmax())
-        if not np.isfinite(values[row, k]):
-            raise ValueError(
-                f"RankingDataset.from_pandas: column {name!r} is {frame[name].iloc[row]} in row "
-                f"{row}; fill or drop what is missing (DataFrame.fillna, DataFrame.dropna), encode "
-                "texts (pandas.get_dummies), or name the columns to learn from, features=[...]."
-            )
-    return values
+def gathered(queries: Iterable[Any]) -> tuple[list[Any], np.ndarray, np.ndarray]:
+    """The queries in the order they first occur, the rows query by query, and the offsets."""
+    places: dict[Any, int] = {}
+    codes = np.array([places.setdefault(query, len(places)) for query in queries])
+    order = np.argsort(codes, kind="stable")
+    return list(places), order, np.concatenate([[0], np.bincount(codes).cumsum()])
 
 
 def joined(datasets: Sequence[Any]) -> dict[str, Any]:
@@ -191,11 +187,6 @@ def joined(datasets: Sequence[Any]) -> dict[str, Any]:
     return {**arrays, "offsets": torch.cat([lengths.new_zeros(1), lengths.cumsum(0)])}
 
 
-def _blocks(values: Tensor) -> Iterator[Tensor]:
-    """Views of `values (N, …)`, a bounded number of rows each."""
-    return iter(values.split(ROWS)) if len(values) else iter(())
-
-
 def minmax_per_query(features: Tensor, bounds: Sequence[int]) -> Tensor:
     """Features (N, d) to [0, 1] within each query; a feature constant in the query becomes 0."""
     scaled = torch.empty_like(features)
@@ -215,16 +206,12 @@ def scale_of(features: Tensor) -> tuple[Tensor, Tensor]:
     """
     if not len(features):
         raise ValueError("normalize: the dataset to fit on has no documents.")
-    total = torch.zeros(features.shape[1], dtype=torch.float64, device=features.device)
-    for block in _blocks(features):
-        total += block.double().sum(0)
-    mean, square = total / len(features), torch.zeros_like(total)
-    for block in _blocks(features):
-        square += (block.double() - mean).square_().sum(0)
-    deviation = (square / len(features)).sqrt()
+    blocks, zero = features.split(ROWS), features.new_zeros(features.shape[1], dtype=torch.float64)
+    mean = sum((block.double().sum(0) for block in blocks), zero) / len(features)
+    squares = sum(((block.double() - mean).square_().sum(0) for block in blocks), zero)
+    deviation = (squares / len(features)).sqrt()
     # Rounding leaves a constant column with a deviation of about 1e-16 of its size, not 0.
-    constant = deviation <= 1e-12 * mean.abs()
-    return mean, torch.where(constant, torch.ones_like(deviation), deviation)
+    return mean, torch.where(deviation <= 1e-12 * mean.abs(), 1.0, deviation)
 
 
 def rescale(features: Tensor, mean: Tensor, divisor: Tensor) -> Tensor:
@@ -232,6 +219,6 @@ def rescale(features: Tensor, mean: Tensor, divisor: Tensor) -> Tensor:
     if features.shape[1:] != mean.shape:
         raise ValueError(f"normalize: {features.shape[1]} features here, {len(mean)} in fitted_on.")
     scaled = torch.empty_like(features)
-    for block, out in zip(_blocks(features), _blocks(scaled), strict=True):
+    for block, out in zip(features.split(ROWS), scaled.split(ROWS), strict=True):
         out.copy_((block.double() - mean) / divisor)
     return scaled

@@ -4,6 +4,7 @@ import copy
 import dataclasses
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple, Self, overload
 
@@ -33,15 +34,9 @@ class RankingDataset:
     """Queries of any length, their documents concatenated.
 
     features (N, d), relevance (N,), groups (N,) or None; query i owns the rows
-    `offsets[i]:offsets[i + 1]`, so `offsets` has shape (Q + 1,). Nothing is copied where a view
-    will do, and the features may be a memory-mapped file.
-
-    Args:
-        query_ids: one per query, whole numbers (kept as a tensor) or texts (kept as a NumPy
-            array); 0, 1, … if not given.
-        document_ids: a whole number per document, the row of a table, say.
-        documents: a name per document; "" for one that has none.
-        info: whatever is worth keeping, in plain values.
+    `offsets[i]:offsets[i + 1]`, so `offsets` has shape (Q + 1,). `query_ids` are whole numbers (a
+    tensor) or texts (a NumPy array), 0, 1, … if not given; `document_ids` are whole numbers, the
+    row of a table, say; `documents` are names, "" for none; `info` has plain values.
 
     Chapters 2 and 6.
 
@@ -73,10 +68,7 @@ class RankingDataset:
 
     @classmethod
     def from_queries(cls, queries: Iterable[Sequence[Any]], **rest: Any) -> Self:
-        """Concatenate `(features, relevance)` or `(features, relevance, groups)` of each query.
-
-        `rest` goes to the class: query_ids, info and so on.
-        """
+        """From the `(features, relevance)` or `(features, relevance, groups)` of each query."""
         parts = []
         for i, (features, relevance, *groups) in enumerate(queries):
             try:
@@ -98,16 +90,11 @@ class RankingDataset:
         document: str | None = None,
         dtype: torch.dtype | None = None,
     ) -> Self:
-        """A table with a row per document; `document_ids` says which row each document was.
+        """From a table (pandas, polars, pyarrow) with a row per document, in any order.
 
-        Args:
-            frame: a pandas DataFrame, or anything with a `to_pandas` method (polars, pyarrow).
-            query: column of query ids, numbers or texts; a query's rows may be scattered.
-            relevance: column of grades.
-            features: columns to learn from; without it, all that have no other part.
-            group: column whose values, sorted, become groups 0, 1, … (`info["group_names"]`).
-            document: column of document names.
-            dtype: of the features; torch's default unless given.
+        The other arguments name its columns. `features` are all that have no other part unless
+        given; the sorted values of `group` become groups 0, 1, … (`info["group_names"]`), and
+        `document_ids` says which row each document was.
 
         >>> import pandas
         >>> frame = pandas.DataFrame({"q": ["a", "b", "a"], "grade": [1, 0, 2], "x": [3, 4, 5]})
@@ -115,9 +102,8 @@ class RankingDataset:
         >>> ds.query_ids.tolist(), ds.relevance, ds.document_ids
         (['a', 'b'], tensor([1., 2., 0.]), tensor([0, 2, 1]))
         """
-        fields, names = arrays.of_frame(frame, query, relevance, features, group, document)
-        fields["features"] = fields["features"].to(dtype or torch.get_default_dtype())
-        return cls(**fields, info={} if group is None else {"group_names": names})
+        roles = {"query": query, "relevance": relevance, "group": group, "document": document}
+        return cls(**arrays.of_frame(frame, roles, features, dtype or torch.get_default_dtype()))
 
     @classmethod
     def concat(cls, datasets: Sequence["RankingDataset"]) -> Self:
@@ -145,9 +131,8 @@ class RankingDataset:
         return len(self._bounds) - 1
 
     def __repr__(self) -> str:
-        groups = "no groups"
-        if self.groups is not None:
-            groups = f"groups {'/'.join(map(str, self.groups.unique().tolist()))}"
+        labels = [] if self.groups is None else self.groups.unique().tolist()
+        groups = "no groups" if self.groups is None else f"groups {'/'.join(map(str, labels))}"
         return (
             f"RankingDataset({len(self)} queries, {self.n_documents} documents, "
             f"{self.n_features} features, {groups})"
@@ -180,8 +165,7 @@ class RankingDataset:
     ) -> "RankingDataset":
         """The dataset with features and relevance in `dtype`, every array on `device`."""
         moved = copy.copy(self)
-        for name in FIELDS:
-            values = getattr(self, name)
+        for name, values in self._fields().items():
             if isinstance(values, Tensor):
                 kind = dtype if values.is_floating_point() else None
                 setattr(moved, name, values.to(device=device, dtype=kind or values.dtype))
@@ -209,30 +193,23 @@ class RankingDataset:
     def split(self, fractions: Sequence[float], seed: int = 0) -> tuple["RankingDataset", ...]:
         """Disjoint parts with the given fractions of the queries, drawn at random by `seed`.
 
-        Fractions that sum to less than 1 leave queries out; `shard` gives parts without a draw.
-
         >>> ds = RankingDataset(torch.ones(10, 1), torch.ones(10), offsets=range(11))
         >>> [len(part) for part in ds.split((0.8, 0.2))]
         [8, 2]
         """
-        ends = [round(sum(fractions[: k + 1]) * len(self)) for k in range(len(fractions))]
-        bounds = list(zip([0, *ends[:-1]], ends, strict=False))
+        bounds = [round(sum(fractions[:k]) * len(self)) for k in range(len(fractions) + 1)]
         wrong = not fractions or min(fractions) <= 0 or sum(fractions) > 1 + 1e-9
-        if wrong or any(start == end for start, end in bounds):
+        if wrong or any(start == end for start, end in pairwise(bounds)):
             raise ValueError(
                 f"RankingDataset.split: fractions {tuple(fractions)} of {len(self)} queries must "
                 "be positive, sum to at most 1 and leave no part empty."
             )
         generator = torch.Generator().manual_seed(_check.seed("RankingDataset.split: seed", seed))
         order = torch.randperm(len(self), generator=generator)
-        return tuple(self.subset(order[start:end].sort().values) for start, end in bounds)
+        return tuple(self.subset(order[a:b].sort().values) for a, b in pairwise(bounds))
 
     def shard(self, rank: int, world: int) -> "RankingDataset":
-        """Part `rank` (from 0) of `world` parts of consecutive queries, for one of many processes.
-
-        The parts differ by one query at most. They are views: of a memory-mapped dataset a
-        process reads its own part only.
-        """
+        """Part `rank` (from 0) of `world` parts of consecutive queries, a view, for one process."""
         if not 0 <= rank < world or world > len(self):
             wanted = f"part {rank} of {world}, {len(self)} queries"
             raise ValueError(f"RankingDataset.shard: {wanted}; at most one part for each query.")
@@ -244,23 +221,21 @@ class RankingDataset:
         shuffle: bool = False,
         generator: torch.Generator | None = None,
         *,
-        bucket: bool = True,
         dtype: torch.dtype | None = None,
         reuse: bool = False,
     ) -> Batches:
         """Padded batches of `size` queries; see `Batches` for their order and for `reuse`."""
         own = (self.features, self.relevance, self.groups, self._bounds)
-        return Batches(*own, size, shuffle, generator, bucket, dtype, reuse)
+        return Batches(*own, size, shuffle, generator, dtype, reuse)
 
     def normalize(
         self, method: str = "minmax", fitted_on: "RankingDataset | None" = None
     ) -> "RankingDataset":
         """A copy with rescaled features.
 
-        "minmax": every feature to [0, 1] within each query (constant features become 0), which
-        looks at no other query. "standard": mean 0 and standard deviation 1 over the documents
-        of `fitted_on`, which must be named, so that a test set is never scaled by itself by
-        accident: `test.normalize("standard", fitted_on=train)`.
+        "minmax": to [0, 1] within each query (constant features become 0). "standard": mean 0
+        and deviation 1 over the documents of `fitted_on`, which must be named, so that a test
+        set is never scaled by itself: `test.normalize("standard", fitted_on=train)`.
         """
         if method == "minmax" and fitted_on is None:
             scaled = arrays.minmax_per_query(self.features, self._bounds)
@@ -278,15 +253,12 @@ class RankingDataset:
         return arrays.digest(self._fields())
 
     def save(self, path: str | Path, overwrite: bool = False) -> None:
-        """Write a directory of .npy files and a meta.json, all or nothing, without pickle."""
+        """Write all of it to one file, whole or not at all, without pickle."""
         save_arrays(self._fields(), self.info, path, overwrite)
 
     @classmethod
     def load(cls, path: str | Path, mmap: bool = True) -> "RankingDataset":
-        """Read what `save` wrote; with `mmap` the features stay on disk until they are used.
-
-        Checksums are verified for everything that is read into memory.
-        """
+        """Read what `save` wrote, checksums verified, but for features mapped by `mmap`."""
         return cls(**load_arrays(path, mmap))
 
     def __getstate__(self) -> dict[str, Any]:

@@ -204,7 +204,9 @@ def yahoo(
     place = _cache_directory(base) if cache is None else Path(cache)
     return YahooSets(
         **{
-            part: _yahoo_part(part, text, place / f"set1.{part}", expected_counts, progress)
+            part: _yahoo_part(
+                part, text, place / f"set1.{part}.safetensors", expected_counts, progress
+            )
             for part, text in texts.items()
         }
     )
