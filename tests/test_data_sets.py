@@ -277,14 +277,3 @@ def test_mslr_is_scaled_per_query_by_default():
         constant = before.features.amin(0) == before.features.amax(0)
         assert (low == 0).all()
         assert torch.equal(high, (~constant).float())
-
-
-def test_mslr_quality_groups_use_the_training_threshold():
-    train, test = mslr_sample(group="quality")
-    raw = mslr_sample(normalize=False, dtype=torch.float64)
-    threshold = np.sort(raw[0].features[:, 132].numpy())[int(0.4 * (4955 - 1))]
-    for part, before in zip((train, test), raw, strict=True):
-        assert part.groups.tolist() == (before.features[:, 132] <= threshold).long().tolist()
-    assert 0.4 <= float(train.groups.double().mean()) < 0.46
-    with pytest.raises(ValueError, match="'quality'"):
-        mslr_sample(group="size")

@@ -82,18 +82,18 @@ def test_a_changed_text_is_read_again_and_a_damaged_cache_made_anew(tmp_path, mi
     assert loaded.test.relevance[-1] == 4
 
 
-def test_the_cache_is_elsewhere_when_asked_or_when_the_data_is_read_only(
+def test_the_cache_is_beside_the_data_or_elsewhere_when_that_is_read_only(
     tmp_path, miniature, monkeypatch
 ):
     texts, _, counts = miniature
-    root, mine = tmp_path / "data", tmp_path / "mine"
+    root = tmp_path / "data"
     root.mkdir()
     as_plain(root, texts)
-    yahoo(root, cache=mine, expected_counts=counts, progress=False)
-    assert sorted(p.name for p in mine.iterdir()) == [
+    yahoo(root, expected_counts=counts, progress=False)
+    assert sorted(p.name for p in (root / ".fairpg_lite").iterdir()) == [
         f"set1.{part}.safetensors" for part in ("test", "train", "valid")
     ]
-    assert not (root / ".fairpg_lite").exists()
+    shutil.rmtree(root / ".fairpg_lite")
 
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "home"))
     (root / ".fairpg_lite").write_text("a file where the directory should be: cannot be written")
@@ -103,12 +103,14 @@ def test_the_cache_is_elsewhere_when_asked_or_when_the_data_is_read_only(
     assert (place / "set1.train.safetensors").exists()
 
 
-def test_an_unwritable_cache_warns_and_still_loads(tmp_path, miniature):
+def test_an_unwritable_cache_warns_and_still_loads(tmp_path, miniature, monkeypatch):
     texts, sets, counts = miniature
     as_plain(tmp_path, texts)
+    (tmp_path / ".fairpg_lite").write_text("")
     (tmp_path / "blocked").write_text("")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "blocked"))
     with pytest.warns(UserWarning, match="could not be written"):
-        loaded = yahoo(tmp_path, cache=tmp_path / "blocked", expected_counts=counts, progress=False)
+        loaded = yahoo(tmp_path, expected_counts=counts, progress=False)
     assert torch.equal(loaded.train.features, sets["train"].features)
 
 

@@ -84,22 +84,15 @@ def _stand_in(part: str, share: float) -> RankingDataset:
 def cached_stand_in(part: str, queries: int, cache: Path | None = None) -> RankingDataset:
     """The stand-in from the user's cache directory, memory-mapped; made and stored if absent.
 
-    The cache counts as current if its first queries are those that ``yahoo_like`` makes today.
-    Full size takes 2 GB on disk. Where it cannot be stored, a warning says so and the data stay
-    in this process's memory.
+    The cache counts as current if ``yahoo_like`` makes the same first queries today. Full size
+    takes 2 GB on disk. Where it cannot be stored, a warning says so and the data stay in this
+    process's memory.
     """
     home = user_cache_directory() if cache is None else cache
-    today = yahoo_like(min(queries, FEWEST), STAND_IN_SEED, part=part)
-
-    def current(found: RankingDataset) -> bool:
-        first = found[: len(today)]
-        pairs = ((first.features, today.features), (first.relevance, today.relevance))
-        return len(found) == queries and all(torch.equal(*pair) for pair in pairs)
-
     return remembered(
         home / f"stand-in-seed{STAND_IN_SEED}" / f"{part}-{queries}.safetensors",
+        yahoo_like(min(queries, FEWEST), STAND_IN_SEED, part=part).fingerprint(),
         lambda: yahoo_like(queries, STAND_IN_SEED, part=part),
-        current,
     )
 
 

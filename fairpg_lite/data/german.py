@@ -69,28 +69,21 @@ def german_credit(
 ) -> tuple[RankingDataset, RankingDataset]:
     """`(train, test)`: candidate sets of `n_docs` persons, relevance 1 = creditworthy.
 
-    The 1000 persons are divided 800/200 and every query draws from one side only, so nobody is
-    in both. Numbers are standardised by the 800 training persons, categories are one-hot.
+    The 1000 persons are divided 800/200, and every query draws from one side only. Numbers are
+    standardised by the 800 training persons (by the authors: by all 1000), categories are one-hot.
     `document_ids` is each person's row (from 0), `info["feature_names"]` names the features.
 
     Args:
-        seed: three numpy generators, `default_rng([seed, k])`, draw the split (k = 0), the
-            training (1) and the test queries (2).
-        attributes: 20 as in the file (61 features), or 9, the re-release that the authors used
-            (29 features, in their order). The nine follow exactly from the file's codes; the
-            authors standardised by all 1000 persons, here it is always the training persons.
-        group: "sex": G1 = female as recorded (code A92, 310 persons). "age": G1 = 25 or
-            younger (190 persons).
-        ratio: how to read the paper's "4:1". "exact": every query has four non-creditworthy
-            persons for one creditworthy (8 and 2), nobody twice. "weights", as in the authors'
-            notebook: a person is drawn, with replacement, with weight .8 if not creditworthy and
-            .2 if creditworthy; as 700 of the 1000 are creditworthy, some 37 % are relevant.
+        attributes: 20, all of the file, or 9, those of the re-release that the authors used.
+        group: "sex" (1 = female, codes A92 and A95) or "age" (1 = 25 or younger).
+        ratio: "exact", the paper's four non-creditworthy persons for one creditworthy, nobody
+            twice; or "weights", as in the authors' notebook: with replacement, weight .8 if not
+            creditworthy and .2 if creditworthy, which makes some 37 % relevant.
         split: "random" by `seed`, or "rows": the first 800 rows and the last 200, as the authors.
 
     Sex is disputed in this file: the corrected code table (Groemping 2019, "South German
-    Credit", UCI 573) reads A92 as "female non-single or male single". We reproduce the paper
-    with it; check what you conclude with `group="age"`. Data: Hofmann 1994, doi
-    10.24432/C5NC77, CC BY 4.0, unchanged.
+    Credit", UCI 573) reads A92 as "female non-single or male single". Check what you conclude
+    with `group="age"`. Data: Hofmann 1994, doi 10.24432/C5NC77, CC BY 4.0, unchanged.
 
     Chapter 12; appendix B.2 of the paper.
 
@@ -129,7 +122,11 @@ def german_credit(
     parts = []
     for k, (side, count) in enumerate(zip(sides, (n_train, n_test), strict=True), start=1):
         generator = np.random.default_rng([seed, k])
-        drawn = _draw(generator, side, creditworthy, count, n_docs, ratio)
+        if ratio == "exact":
+            drawn = _draw(generator, side, creditworthy, count, n_docs)
+        else:
+            weights = np.where(creditworthy[side], 0.2, 0.8)
+            drawn = generator.choice(side, size=count * n_docs, p=weights / weights.sum())
         parts.append(
             RankingDataset(
                 torch.from_numpy(features[drawn]).to(dtype or torch.get_default_dtype()),
@@ -144,29 +141,20 @@ def german_credit(
 
 
 def _draw(
-    generator: "np.random.Generator",
-    side: np.ndarray,
-    creditworthy: np.ndarray,
-    count: int,
-    n_docs: int,
-    ratio: str,
+    generator: np.random.Generator, side: np.ndarray, good: np.ndarray, count: int, n_docs: int
 ) -> np.ndarray:
-    """The persons of `count` queries, one after another (count * n_docs,)."""
-    if ratio == "weights":
-        weights = np.where(creditworthy[side], 0.2, 0.8)
-        return generator.choice(side, size=count * n_docs, p=weights / weights.sum())
-    good, bad = side[creditworthy[side]], side[~creditworthy[side]]
-    if 4 * n_docs // 5 > len(bad):
+    """The persons of `count` queries of the exact ratio, one after another (count * n_docs,)."""
+    bad, good = side[~good[side]], side[good[side]]
+    few, many = n_docs // 5, 4 * n_docs // 5
+    if many > len(bad):
         raise ValueError(
-            f"german_credit: n_docs is {n_docs}, which needs {4 * n_docs // 5} non-creditworthy "
-            f"persons per query; one side of the split has {len(bad)}."
+            f"german_credit: n_docs is {n_docs}, which needs {many} non-creditworthy persons per "
+            f"query; one side of the split has {len(bad)}."
         )
     queries = []
     for _ in range(count):
-        drawn = [
-            generator.choice(bad, 4 * n_docs // 5, replace=False),
-            generator.choice(good, n_docs // 5, replace=False),
-        ]
+        drawn = [generator.choice(bad, many, replace=False)]
+        drawn.append(generator.choice(good, few, replace=False))
         # Shuffled, or the order of the documents would give the relevance away to ties.
         queries.append(generator.permutation(np.concatenate(drawn)))
     return np.concatenate(queries)

@@ -22,7 +22,6 @@ from fairpg_lite import _check
 from fairpg_lite.data.dataset import RankingDataset
 from fairpg_lite.data.letor import load_letor
 
-QUALITY_SCORE, PERCENTILE = 133, 40.0  # MSLR's feature, its id from 1, and where groups are cut
 # (queries, documents) of Yahoo's Set 1, as published with the challenge (Chapelle & Chang 2011).
 PUBLISHED_COUNTS: Mapping[str, tuple[int, int]] = {
     "train": (19_944, 473_134),
@@ -65,16 +64,12 @@ def synthetic(
 ) -> RankingDataset:
     """Two features, one of them hidden for the minority group.
 
-    Every document is in G1 with probability `minority`, independently ("in expectation 8 … and
-    2"); x1 and x2 are uniform on (0, 3); its relevance is x1 + x2 clipped to [0, clip]. Only
-    then is x2 replaced by 0 for G1. features (n_queries * n_docs, 2) are (x1, x2).
+    Every document is in G1 with probability `minority`; x1 and x2 are uniform on (0, 3), its
+    relevance is x1 + x2 clipped to [0, clip], and only then is x2 replaced by 0 for G1. features
+    (n_queries * n_docs, 2) are (x1, x2). The authors' notebook clips at 4 where the paper says 5.
 
-    The authors' notebook clips at 4 where the paper says 5: `clip=4.0` is their run, up to
-    their random draw, which had no seed.
-
-    One torch.Generator seeded with `seed` gives first the uniform draws for membership, then
-    those for (x1, x2), in float64: the same seed with another `clip`, `minority` or `dtype`
-    keeps the same draws. `dtype` is torch's default unless given.
+    One generator gives first the draws for membership, then those for (x1, x2), in float64: the
+    same seed with another `clip`, `minority` or `dtype` (torch's default) keeps the same draws.
 
     Chapters 7 and 9; section 4.2 of the paper.
 
@@ -102,38 +97,20 @@ def synthetic(
 
 
 def mslr_sample(
-    *, normalize: bool = True, group: str | None = None, dtype: torch.dtype | None = None
+    *, normalize: bool = True, dtype: torch.dtype | None = None
 ) -> tuple[RankingDataset, RankingDataset]:
     """`(train, test)`: the first 42 + 42 complete queries of MSLR-WEB10K, Fold 1.
 
-    136 features, grades 0 to 4.
-
-    Args:
-        normalize: bring each feature, on raw scales from fractions to counts of millions, to
-            [0, 1] within its query; without it the values are those of Microsoft's text
-            (exactly so with dtype=torch.float64).
-        group: None, or "quality": G1 = QualityScore (feature 133) at or below its 40th
-            percentile over the training documents, G0 = above; the attribute and the percentile
-            of Yadav, Du & Joachims, SIGIR 2021 (arXiv:1911.08054). That ties with the threshold
-            go to G1 is our choice; scores are whole numbers with many ties, so G1 holds some
-            45 % of the documents.
-
-    Data: Qin & Liu, "Introducing LETOR 4.0 Datasets", arXiv:1306.2597, CC BY 4.0; the file was
-    cut after 5,000 lines at its source, hence the last query of each part is left out.
+    136 features, grades 0 to 4. `normalize` brings each feature to [0, 1] within its query; without
+    it the values are those of Microsoft's text (exactly so with dtype=torch.float64). Data: Qin &
+    Liu, "Introducing LETOR 4.0 Datasets", arXiv:1306.2597, CC BY 4.0.
 
     Chapters 2 and 10.
 
-    >>> train, test = mslr_sample(group="quality")
-    >>> train
-    RankingDataset(42 queries, 4955 documents, 136 features, groups 0/1)
+    >>> mslr_sample()[0]
+    RankingDataset(42 queries, 4955 documents, 136 features, no groups)
     """
-    if group not in (None, "quality"):
-        raise ValueError(f"mslr_sample: group is {group!r}; choose None or 'quality'.")
     parts = [_mslr_part("train"), _mslr_part("test")]
-    if group is not None:
-        scores = [part.features[:, QUALITY_SCORE - 1] for part in parts]
-        cut = np.percentile(scores[0].numpy(), PERCENTILE)
-        parts = [p.replace(groups=(s <= cut).long()) for p, s in zip(parts, scores, strict=True)]
     if normalize:
         parts = [part.normalize("minmax") for part in parts]
     train, test = (part.to(dtype or torch.get_default_dtype()) for part in parts)
@@ -142,15 +119,12 @@ def mslr_sample(
 
 def _mslr_part(part: str) -> RankingDataset:
     content = lzma.decompress(read_resource(f"mslr_web10k_fold1_{part}.npz.xz"))
+    info = {"name": f"MSLR-WEB10K Fold 1, {part}, first 42 queries"}
     with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
         # Stored with the documents of a feature side by side, which compresses to half the size.
-        return RankingDataset(
-            torch.from_numpy(np.ascontiguousarray(arrays["features"].T)),
-            torch.from_numpy(arrays["relevance"]),
-            torch.from_numpy(arrays["offsets"]),
-            query_ids=torch.from_numpy(arrays["query_ids"]),
-            info={"name": f"MSLR-WEB10K Fold 1, {part}, first 42 queries"},
-        )
+        features, *rest = (arrays[name] for name in ("features", "relevance", "offsets"))
+        features = torch.from_numpy(np.ascontiguousarray(features.T))
+        return RankingDataset(features, *rest, query_ids=arrays["query_ids"], info=info)
 
 
 class YahooSets(NamedTuple):
@@ -167,31 +141,22 @@ class YahooSets(NamedTuple):
 def yahoo(
     root: str | os.PathLike[str] | None = None,
     *,
-    cache: str | os.PathLike[str] | None = None,
     expected_counts: Mapping[str, tuple[int, int]] | None = PUBLISHED_COUNTS,
     progress: bool = True,
 ) -> YahooSets:
     """`(train, valid, test)` of Yahoo's Learning to Rank Challenge, Set 1, memory-mapped.
 
-    Args:
-        root: the directory, searched with its sub-directories; FAIRPG_YAHOO if not given.
-            `set1.{train,valid,test}.txt` may be plain, .gz, .bz2 or .xz.
-        cache: where the arrays go on the first load (about 2 GB for the full set): next to the
-            data in `.fairpg_lite`, or, if that cannot be written, the user's cache directory.
-            Later loads only map the files, as long as the text keeps its size and time of change.
-        expected_counts: (queries, documents) of each part; a part that has others is refused.
-            None switches the check off.
-        progress: show a bar while text is read.
-
-    Errors say which file is wrong or missing, and how the data is obtained.
+    `set1.{train,valid,test}.txt` in `root` (or FAIRPG_YAHOO) or below it may be plain, .gz, .bz2 or
+    .xz. The first load stores about 2 GB in `.fairpg_lite` beside the data, or, if that cannot be
+    written, in the user's cache directory; later loads map that, as long as the text keeps its size
+    and time of change. A part with other (queries, documents) than `expected_counts` is refused.
 
     Chapters 10 and 11; appendix B.1 of the paper.
     """
     given = root or os.environ.get("FAIRPG_YAHOO")
     if not given:
         raise FileNotFoundError(f"yahoo: no directory was given. {HOW_TO_OBTAIN}")
-    base = Path(given).expanduser()
-    texts = {}
+    base, parts = Path(given).expanduser(), {}
     for part in PUBLISHED_COUNTS:
         names = {f"set1.{part}.txt{suffix}" for suffix in ("", ".gz", ".bz2", ".xz")}
         found = [p for p in base.rglob(f"set1.{part}.txt*") if p.name in names and p.is_file()]
@@ -200,21 +165,14 @@ def yahoo(
             if not base.is_dir():
                 what = f"{base} {'is a file; unpack it' if base.exists() else 'does not exist'}"
             raise FileNotFoundError(f"yahoo: {what}. {HOW_TO_OBTAIN}")
-        texts[part] = min(found, key=lambda p: (len(p.parts), p.name))
-    place = _cache_directory(base) if cache is None else Path(cache)
+        parts[part] = min(found, key=lambda p: (len(p.parts), p.name))
+    place = _cache_directory(base)
     return YahooSets(
         **{
-            part: _yahoo_part(
-                part, text, place / f"set1.{part}.safetensors", expected_counts, progress
-            )
-            for part, text in texts.items()
+            part: _yahoo_part(part, p, place, expected_counts, progress)
+            for part, p in parts.items()
         }
     )
-
-
-def user_cache_directory() -> Path:
-    """Where what was computed once is kept, as in other projects: ~/.cache unless set elsewhere."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "fairpg-lite"
 
 
 def _cache_directory(base: Path) -> Path:
@@ -230,14 +188,11 @@ def _cache_directory(base: Path) -> Path:
 def _yahoo_part(
     part: str,
     file: Path,
-    target: Path,
+    place: Path,
     expected: Mapping[str, tuple[int, int]] | None,
     progress: bool,
 ) -> RankingDataset:
     """The part from the cache, or from the text, which then fills the cache."""
-    stat = file.stat()
-    # Changes when the file does; looks at its size and time, not at its content.
-    key = hashlib.sha256(f"{file} {stat.st_size} {stat.st_mtime_ns}".encode()).hexdigest()
 
     def checked(dataset: RankingDataset) -> RankingDataset:
         found = (len(dataset), dataset.n_documents)
@@ -250,19 +205,20 @@ def _yahoo_part(
         return dataset
 
     def make() -> RankingDataset:
-        made = checked(load_letor(file, n_features=699, progress=progress))
-        made.info.update(name=f"Yahoo Set 1, {part}", fingerprint=key)
-        return made
+        return checked(load_letor(file, n_features=699, progress=progress))
 
-    return checked(remembered(target, make, lambda d: d.info.get("fingerprint") == key))
+    stat = file.stat()
+    key = f"{file} {stat.st_size} {stat.st_mtime_ns}"  # changes when the file does
+    return checked(remembered(place / f"set1.{part}.safetensors", key, make))
 
 
-def remembered(
-    target: Path,
-    make: Callable[[], RankingDataset],
-    current: Callable[[RankingDataset], bool],
-) -> RankingDataset:
-    """The dataset at `target`, memory-mapped, if it is `current`; otherwise made and stored there.
+def user_cache_directory() -> Path:
+    """Where what was computed once is kept, as in other projects: ~/.cache unless set elsewhere."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "fairpg-lite"
+
+
+def remembered(target: Path, key: str, make: Callable[[], RankingDataset]) -> RankingDataset:
+    """The dataset at `target`, memory-mapped, if it was stored under `key`; otherwise made anew.
 
     Where it cannot be stored, a warning says so and it stays in memory.
     """
@@ -270,16 +226,17 @@ def remembered(
     def stored() -> RankingDataset | None:
         with suppress(OSError, ValueError):  # absent, or damaged: made again
             dataset = RankingDataset.load(target)
-            return dataset if current(dataset) else None
+            return dataset if dataset.info.get("key") == key else None
         return None
 
     found = stored()
     if found is None:
         made = make()
+        made.info["key"] = key
         try:
             made.save(target, overwrite=True)
         except OSError as error:
-            if stored() is None:  # else another process was first, and its files serve
+            if stored() is None:  # else another process was first, and its file serves
                 warnings.warn(f"{target} could not be written ({error}).", stacklevel=2)
         found = stored() or made
     return found
