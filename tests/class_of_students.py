@@ -1,6 +1,7 @@
 """A class of made-up students with the rows of the table that each of them should get.
 
-`python tests/class_of_students.py FOLDER N` writes N notebooks, and the expected table beside them.
+`python tests/class_of_students.py FOLDER N` writes N notebooks, grades them as a teacher does, and
+compares the table with the expected one row by row (PYTHONPATH=.:book:book/coursework).
 """
 
 import csv
@@ -137,12 +138,37 @@ NETWORK = """    import socket
     except OSError:
         return torch.zeros(())
     return torch.ones(())"""
+STYLES = "import sys\nsys.path.insert(0, TESTS)\nimport planted_submissions as planted"
+ARGUMENTS = {
+    "task1a": "scores, ranking",
+    "task2": "scores, samples, generator",
+    "task3a": "rankings",
+    "task4b": "exposure, merit, mask",
+    "task4c": "exposure, merit, groups, mask",
+    "task5": "scores, relevance, rankings",
+    "task8": "exposure, merit, groups, mask",
+}
+NUMPY = ["probability", "sampler", "payments", "d_ind", "d_group"]
+NUMPY = [*(f"numpy_{name}" for name in NUMPY), "autograd_gradient", "squared_shares"]
+SINGLE = ["probability", "sampler", "sampled", "d_ind", "d_group", "dcg_gradient"]
+
+
+def styled(functions, wrap="{}"):
+    """Answers that call these functions of tests/planted_submissions.py, task by task."""
+    return {
+        task: f"    return {wrap.format(f'planted.{function}')}({given})"
+        for (task, given), function in zip(ARGUMENTS.items(), functions, strict=False)
+    }
+
+
 LOG = "    return fpg.PlackettLuce(scores).log_prob(ranking)"
 SUM = "    return fpg.ranking_exposure(rankings, fpg.position_bias(rankings.shape[1])).sum(0)"
 NO_MASK = "    return fpg.individual_disparity(exposure, merit)"
 #: name: (what replaces answers, cells to put first, points that differ from full)
 KINDS = {
     "right": ({}, [], {}),
+    "numpy": (styled(NUMPY), [STYLES], {}),
+    "single": (styled(SINGLE, "planted.in_single_precision({})"), [STYLES], {}),
     "by_hand": ("typed", [], {}),
     "neighbour": ("typed for another seed", [], {"task4a": None, "task7b": None}),
     "slips": (
@@ -189,6 +215,7 @@ def student(kind, seed, folder, only=None):
         "SUBMISSIONS": folder,
         "GRADES": folder.parent / "grades.csv",
         "SOLUTION": tool.SOLUTION,
+        "TESTS": Path(__file__).parent,
     }
     lines = [f"{name} = {str(path)!r}" for name, path in names.items()]
     sources = ["\n".join(lines), *first, *cells(seed, answers, only)]
@@ -245,10 +272,26 @@ def mismatches(table, rows):
     return wrong
 
 
-if __name__ == "__main__":
-    target, size = Path(sys.argv[1]), int(sys.argv[2])
+def main(target, size):
     every = [*KINDS, "garbage"]
-    others = ["right", "by_hand", "slips", "neighbour", "half_done"]
+    others = ["right", "by_hand", "slips", "neighbour", "half_done", "numpy", "single"]
     kinds = every + [others[k % len(others)] for k in range(size - len(every))]
-    expected = make_class(target / "submissions", kinds[:size])
-    (target / "expected.json").write_text(json.dumps(expected))
+    rows = make_class(target / "submissions", kinds[:size])
+    paths = ["--out", str(target / "grades.csv"), "--feedback", str(target / "feedback")]
+    command([str(target / "submissions"), *paths, "--timeout", "30", "--jobs", "2"])
+    wrong = mismatches(target / "grades.csv", rows)
+    pages = len(list((target / "feedback").glob("*.html")))
+    head = (target / "grades.csv").read_text().splitlines()[:8]
+    print(*head, f"{len(rows)} rows expected, {pages} pages, {len(wrong)} mismatches", sep="\n")
+    print(*wrong, sep="\n")
+    return bool(wrong) or pages != len(rows)
+
+
+def command(arguments):
+    from checker.__main__ import main as run
+
+    assert run(["grade", *arguments]) == 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1]).resolve(), int(sys.argv[2])))
