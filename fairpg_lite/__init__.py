@@ -18,7 +18,7 @@ from fairpg_lite.data import (
     synthetic,
     yahoo,
 )
-from fairpg_lite.disparity import MERITS, group_disparity, individual_disparity, merit_of
+from fairpg_lite.disparity import group_disparity, individual_disparity
 from fairpg_lite.estimator import FairRanker
 from fairpg_lite.evaluate import evaluate
 from fairpg_lite.evaluation import Evaluation
@@ -27,20 +27,18 @@ from fairpg_lite.history import History
 from fairpg_lite.metrics import (
     average_precision,
     average_rank,
-    binary_gain,
     dcg,
     err,
     expected_dcg,
     expected_ndcg,
-    exponential_gain,
     ideal_dcg,
-    linear_gain,
     ndcg,
     reciprocal_rank,
 )
 from fairpg_lite.models import SavedModel, load_model, register_scorer, save_model
 from fairpg_lite.policy import PlackettLuce
 from fairpg_lite.preparation import Preparation
+from fairpg_lite.relevance import MERITS, binary_gain, exponential_gain, linear_gain, merit_of
 from fairpg_lite.scorers import LinearScorer, MLPScorer
 from fairpg_lite.sweep import Cell, grid, load_cells, run_cells, sweep
 from fairpg_lite.train import fit

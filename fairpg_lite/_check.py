@@ -59,28 +59,26 @@ def floating(where: str, name: str, value: Tensor) -> Tensor:
 
 
 def finite(where: str, name: str, value: Tensor, mask: Tensor | None = None) -> None:
-    if _trusting.get():
-        return
-    bad = ~torch.isfinite(value)
-    if mask is not None:
-        bad = bad & mask
-    if bad.any():
-        first = tuple(torch.nonzero(bad)[0].tolist())
-        raise ValueError(
-            f"{where}: {name}{list(first)} is {value[first].item()}; it must be finite."
-        )
+    """Refuse NaN and infinity, but not in padding (``mask`` False)."""
+    if not _trusting.get():
+        _refuse_first(where, name, value, ~torch.isfinite(value), mask, "it must be finite")
 
 
 def non_negative(where: str, name: str, value: Tensor, mask: Tensor | None = None) -> None:
-    if _trusting.get():
-        return
+    """Refuse numbers below zero as well."""
     finite(where, name, value, mask)
-    bad = value < 0 if mask is None else (value < 0) & mask
+    if not _trusting.get():
+        _refuse_first(where, name, value, value < 0, mask, "it must not be negative")
+
+
+def _refuse_first(
+    where: str, name: str, value: Tensor, bad: Tensor, mask: Tensor | None, rule: str
+) -> None:
+    bad = bad if mask is None else bad & mask
     if bad.any():
-        first = tuple(torch.nonzero(bad)[0].tolist())
-        raise ValueError(
-            f"{where}: {name}{list(first)} is {value[first].item()}; it must not be negative."
-        )
+        first = torch.nonzero(bad)[0].tolist()
+        found = value[tuple(first)].item()
+        raise ValueError(f"{where}: {name}{first} is {found}; {rule}.")
 
 
 def representable(where: str, name: str, value: Tensor, relevance: Tensor) -> None:
@@ -96,6 +94,7 @@ def representable(where: str, name: str, value: Tensor, relevance: Tensor) -> No
 
 
 def same_shape(where: str, name: str, value: Tensor, other: str, shape: torch.Size) -> None:
+    """One entry of ``value`` for each document."""
     if value.shape != shape:
         raise ValueError(
             f"{where}: {name} has shape {tuple(value.shape)}, {other} has {tuple(shape)}; "
@@ -113,58 +112,49 @@ def real_documents(where: str, mask: Tensor, scores: Tensor) -> None:
     same_shape(where, "mask", mask, "scores", scores.shape)
     empty = ~mask.any(-1)
     if empty.any():
-        first = torch.nonzero(empty)[0].tolist()
         raise ValueError(
-            f"{where}: mask{first} is False everywhere; a query needs at least one document. "
-            "Drop empty queries before batching."
+            f"{where}: mask{torch.nonzero(empty)[0].tolist()} is False everywhere; a query needs "
+            "at least one document. Drop empty queries before batching."
         )
 
 
-def permutations(where: str, rankings: Tensor, n: int, mask: Tensor | None = None) -> None:
-    """Rankings must list every document once, and padding after the real documents."""
+def permutations(
+    where: str, rankings: Tensor, shape: torch.Size, mask: Tensor | None = None
+) -> None:
+    """Rankings ``(S, …, n)`` of documents ``(…, n)`` list each of them once, padding last."""
     if _trusting.get():
         return
     if not isinstance(rankings, Tensor) or rankings.dtype != torch.int64:
         kind = rankings.dtype if isinstance(rankings, Tensor) else type(rankings).__name__
         raise TypeError(f"{where}: rankings is {kind}; give an int64 tensor of document indices.")
-    if rankings.ndim == 0 or rankings.shape[-1] != n:
+    n = shape[-1]
+    if rankings.shape[-len(shape) :] != shape:
         raise ValueError(
-            f"{where}: rankings has shape {tuple(rankings.shape)}; the last axis must list "
-            f"the {n} documents in ranked order."
+            f"{where}: rankings has shape {tuple(rankings.shape)} for documents {tuple(shape)}; "
+            f"the last axis must list the {n} in ranked order, and rankings may only add sample "
+            "axes in front."
         )
     wrong = (rankings.sort(-1).values != torch.arange(n, device=rankings.device)).any(-1)
     if wrong.any():
         first = torch.nonzero(wrong)[0].tolist()
-        row = rankings[tuple(first)].tolist()
         raise ValueError(
-            f"{where}: rankings{first} = {row} is not a permutation of 0..{n - 1}; "
-            "every document must stand at exactly one position."
+            f"{where}: rankings{first} = {rankings[tuple(first)].tolist()} is not a permutation of "
+            f"0..{n - 1}; every document must stand at exactly one position."
         )
-    if mask is not None:
-        padding_last(where, rankings, mask)
-
-
-def padding_last(where: str, rankings: Tensor, mask: Tensor) -> None:
-    """Padding (``mask`` False) must come after the real documents."""
-    if _trusting.get():
+    if mask is None:
         return
     real = mask.expand(rankings.shape).gather(-1, rankings)
     misplaced = (real[..., 1:] & ~real[..., :-1]).any(-1)
     if misplaced.any():
-        first = torch.nonzero(misplaced)[0].tolist()
         raise ValueError(
-            f"{where}: rankings{first} places padding before a real document; "
-            "padding must come last."
+            f"{where}: rankings{torch.nonzero(misplaced)[0].tolist()} places padding before a real "
+            "document; padding must come last."
         )
 
 
-def transformed() -> bool:
-    """Whether a transform of `torch.func` (grad, hessian, vmap, …) is at work."""
-    return torch._C._are_functorch_transforms_active()
-
-
 def not_transformed(where: str) -> None:
-    if transformed():
+    """Refuse `torch.func` (grad, hessian, vmap, …) where a gradient is written out by hand."""
+    if torch._C._are_functorch_transforms_active():
         raise RuntimeError(
             f"{where} has a gradient of its own, which torch.func (grad, hessian, vmap, …) cannot "
             "use; call backward() or torch.autograd.grad, and difference that for more."

@@ -15,12 +15,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
-from fairpg_lite import exposure, metrics
+from fairpg_lite import exposure
 from fairpg_lite.config import TrainConfig
 from fairpg_lite.data import RankingDataset
-from fairpg_lite.disparity import merit_of
 from fairpg_lite.nodes import discount_nodes, reachable, times
 from fairpg_lite.objective import NdcgWeights
+from fairpg_lite.relevance import GAINS, merit_of
 from fairpg_lite.scorers import LinearScorer, MLPScorer
 
 #: Below so many visits of a query "auto" leaves a run to autograd: compiling takes longer.
@@ -164,7 +164,7 @@ class Epoch:
         step: int,
     ) -> Seen:
         """A few updates at a time: few calls and little noise to keep, and Ctrl-C is heard."""
-        order, sizes = torch.cat(list(batches)).numpy(), np.array([len(b) for b in batches])
+        order, sizes = torch.cat(list(batches)).numpy(), np.array([b.numel() for b in batches])
         ends, lengths = np.cumsum(sizes), self.lengths[order]
         longest = np.maximum.reduceat(lengths, ends - sizes)
         room = int(np.add.reduceat(lengths, ends - sizes).max())
@@ -206,7 +206,7 @@ def _problem(dataset: RankingDataset, config: TrainConfig, dtype: torch.dtype) -
         weights = NdcgWeights(dataset.relevance, dataset.offsets, config, dtype)
         weight, constant = weights.weight[: dataset.n_documents], weights.constant
     else:
-        gain = config.gain if callable(config.gain) else metrics.GAINS[config.gain]
+        gain = config.gain if callable(config.gain) else GAINS[config.gain]
         weight = torch.cat([gain(grades) for grades in relevance])
     groups, kind = torch.zeros_like(merit, dtype=torch.int64), _DISPARITIES[config.disparity]  # type: ignore[index]
     if dataset.groups is not None:

@@ -27,6 +27,13 @@ def forward(x, theta, hidden, layer, scores):
     h = max(hidden, 1)
     zero = theta.dtype.type(0)
     w = theta[: h * d].reshape((h, d))
+    if hidden == 0:  # row after row, so that memory is read in one stream
+        for i in range(n):
+            total = zero
+            for k in range(d):
+                total += x[i, k] * w[0, k]
+            scores[i] = total
+        return
     for i in range(0, n, 4):  # four documents at a time, the last perhaps more than once
         i1, i2, i3 = min(i + 1, n - 1), min(i + 2, n - 1), min(i + 3, n - 1)
         for c in range(h):
@@ -38,9 +45,6 @@ def forward(x, theta, hidden, layer, scores):
                 s3 += x[i3, k] * w[c, k]
             layer[i, c], layer[i1, c], layer[i2, c], layer[i3, c] = s0, s1, s2, s3
     for i in range(n):
-        if hidden == 0:
-            scores[i] = layer[i, 0]
-            continue
         total = zero
         for c in range(h):
             layer[i, c] = max(layer[i, c] + theta[h * d + c], zero)

@@ -5,39 +5,12 @@ from whichever exposure they are given. One value per query; averaging is the ca
 """
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from fairpg_lite import _check
-
-Merit = Callable[[Tensor], Tensor]
-
-#: Merit as a function of relevance. The paper's experiments use ``identity``.
-MERITS: dict[str, Merit] = {
-    "identity": lambda relevance: relevance,
-    "square": torch.square,
-    "sqrt": torch.sqrt,
-}
-
-
-def merit_of(relevance: Tensor, merit: str | Merit = "identity") -> Tensor:
-    """Merit ``(…, n)`` of documents with this relevance: "identity", "square", "sqrt" or your own.
-
-    Chapter 5; section 2.2 of the paper.
-
-    >>> merit_of(torch.tensor([0.0, 4.0]), "sqrt")
-    tensor([0., 2.])
-    """
-    if callable(merit):
-        return merit(relevance)
-    if merit not in MERITS:
-        raise ValueError(
-            f"merit_of: merit is {merit!r}; choose one of {list(MERITS)} or a function."
-        )
-    return MERITS[merit](relevance)
 
 
 def _check_inputs(where: str, exposure: Tensor, merit: Tensor, mask: Tensor | None) -> Tensor:

@@ -4,7 +4,7 @@ Nothing is sampled unless asked for: utility and disparity follow from exposure,
 same integral (`fairpg_lite.exact.exact_err`).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -13,11 +13,12 @@ from torch import Tensor, nn
 
 from fairpg_lite import _check, metrics
 from fairpg_lite.batch import Batch, Queries
-from fairpg_lite.disparity import Merit, group_disparity, individual_disparity, merit_of, row_pieces
+from fairpg_lite.disparity import group_disparity, individual_disparity, row_pieces
 from fairpg_lite.evaluation import MEASURES, NAN, Evaluation
 from fairpg_lite.exact import TOLERANCE, exact_err
-from fairpg_lite.exposure import position_bias, ranking_exposure
+from fairpg_lite.exposure import bias_like, position_bias, ranking_exposure
 from fairpg_lite.policy import PlackettLuce
+from fairpg_lite.relevance import Gain, Merit, gains_of, merit_of
 from fairpg_lite.scorers import Scorer, eval_mode, score
 
 
@@ -30,7 +31,7 @@ def evaluate(
     undefined: float = 1.0,
     undefined_disparity: float = 0.0,
     merit: str | Merit = "identity",
-    gain: str | metrics.Gain = "exponential",
+    gain: str | Gain = "exponential",
     bias: Tensor | None = None,
     max_grade: float | None = None,
     samples: int | None = None,
@@ -68,12 +69,19 @@ def evaluate(
     rules = _Rules(k, merit, gain, bias, max_grade)
     dtype = _dtype(what, dataset)
     rules.check(dataset.relevance.to(_single(dtype)))
+    generator = torch.Generator(dataset.features.device)
+    generator.manual_seed(_check.seed("evaluate: seed", seed))
+
+    def view_of(policy: PlackettLuce) -> View:
+        if deterministic:
+            return _Ranking(policy)
+        rankings = None if samples is None else policy.sample((samples,), generator)
+        return _Policy(policy, rankings, tolerance)
+
+    views: Iterable[tuple[Batch, View]]
     if callable(what) or getattr(what, "ndim", 0) == 1:
-        start = _check.seed("evaluate: seed", seed)
-        generator = torch.Generator(dataset.features.device).manual_seed(start)
-        draw = (samples, generator)
-        scored = cast(Scorer | Tensor, what)
-        views = _scored(scored, dataset, dtype, deterministic, draw, batch_size, tolerance)
+        scored = _scored(cast(Scorer | Tensor, what), dataset, dtype, batch_size)
+        views = ((batch, view_of(policy)) for batch, policy in scored)
     else:
         views = _given(cast(Sequence[Tensor], what), dataset)
     rows, order = [], []
@@ -82,12 +90,14 @@ def evaluate(
             with _check.trusted():
                 rows.append(rules.measures(batch, view))
             order.append(batch.queries.cpu())
-    position = torch.cat(order).argsort()
-    per_query, defined = {}, {}
+    # Where a query has no answer of its own.
     stand_in = {"ndcg": undefined, "ndcg_at_k": undefined, "d_ind": 0.0}
-    stand_in |= {} if isinstance(view, _Matrix) else {"err": 0.0}
+    if not isinstance(view, _Matrix):
+        stand_in["err"] = 0.0
     if batch.groups is not None:
         stand_in |= {"d_group": undefined_disparity, "group_gap": undefined_disparity}
+    position = torch.cat(order).argsort()
+    per_query, defined = {}, {}
     for name in MEASURES:
         values = torch.cat([row[name] for row in rows]).cpu()[position]
         defined[name] = int((~values.isnan()).sum())
@@ -97,7 +107,7 @@ def evaluate(
 
 
 class _Policy:
-    """A Plackett-Luce policy as the evaluator sees it."""
+    """A Plackett-Luce policy as the evaluator sees it; ``rankings`` of it, if ERR is sampled."""
 
     def __init__(self, policy: PlackettLuce, rankings: Tensor | None, tolerance: float):
         self.policy, self.rankings, self.tolerance = policy, rankings, tolerance
@@ -114,28 +124,29 @@ class _Policy:
             rank[..., rows] = (ahead if mask is None else ahead.mul_(mask.unsqueeze(-2))).sum(-1)
         return 0.5 + rank
 
-    def err(self, satisfied: Tensor, k: int | None) -> Tensor:
+    def err(self, relevance: Tensor, top: float, k: int | None) -> Tensor:
+        mask = self.policy.mask
         if self.rankings is not None:
-            return metrics.err_of(self.rankings, satisfied, self.policy.mask, k).mean(0)
-        return exact_err(self.policy.scores, satisfied, self.policy.mask, k, self.tolerance)
+            values = metrics.err(self.rankings, relevance, max_grade=top, k=k, mask=mask)
+            return values.mean(0)
+        satisfied = metrics.satisfaction(relevance, top, mask=mask)
+        return exact_err(self.policy.scores, satisfied, mask, k, self.tolerance)
 
 
 class _Ranking:
     """A single ranking per query ``(B, n)``."""
 
-    def __init__(self, ranking: Tensor, mask: Tensor, like: Tensor):
-        self.ranking, self.mask, self.like = ranking, mask, like
+    def __init__(self, policy: PlackettLuce):
+        self.ranking, self.scores, self.mask = policy.mode, policy.scores, policy.mask
 
     def exposure(self, bias: Tensor | None) -> Tensor:
-        if bias is None:
-            bias = position_bias(self.like.shape[-1], dtype=self.like.dtype).to(self.like.device)
-        return ranking_exposure(self.ranking, bias, self.mask)
+        return ranking_exposure(self.ranking, bias_like("evaluate", bias, self.scores), self.mask)
 
     def rank(self) -> Tensor:
         return 1.0 + self.ranking.argsort(-1)
 
-    def err(self, satisfied: Tensor, k: int | None) -> Tensor:
-        return metrics.err_of(self.ranking, satisfied, self.mask, k)
+    def err(self, relevance: Tensor, top: float, k: int | None) -> Tensor:
+        return metrics.err(self.ranking, relevance, max_grade=top, k=k, mask=self.mask)
 
 
 class _Matrix:
@@ -145,29 +156,21 @@ class _Matrix:
         self.probs = probs
 
     def exposure(self, bias: Tensor | None) -> Tensor:
-        if bias is None:
-            bias = position_bias(self.probs.shape[-1], dtype=self.probs.dtype)
-        return self.probs @ bias.to(self.probs)
+        return self.probs @ bias_like("evaluate", bias, self.probs)
 
     def rank(self) -> Tensor:
-        return self.exposure(torch.arange(1, self.probs.shape[-1] + 1))
+        return self.exposure(torch.arange(1.0, self.probs.shape[-1] + 1))
 
-    def err(self, satisfied: Tensor, k: int | None) -> Tensor:
-        return torch.full_like(satisfied[..., 0], NAN)
+    def err(self, relevance: Tensor, top: float, k: int | None) -> Tensor:
+        return torch.full_like(relevance[..., 0], NAN)
 
 
 View = _Policy | _Ranking | _Matrix
 
 
 def _scored(
-    what: Scorer | Tensor,
-    dataset: Queries,
-    dtype: torch.dtype,
-    deterministic: bool,
-    draw: tuple[int | None, torch.Generator],
-    batch_size: int,
-    tolerance: float,
-) -> Iterator[tuple[Batch, View]]:
+    what: Scorer | Tensor, dataset: Queries, dtype: torch.dtype, batch_size: int
+) -> Iterator[tuple[Batch, PlackettLuce]]:
     """The policies of a scorer, or of scores ``(N,)`` for all documents of the dataset."""
     given = None if callable(what) else _scores_of_all(what, dataset)
     single = _single(dtype)
@@ -180,13 +183,7 @@ def _scored(
             row = starts + torch.arange(batch.mask.shape[-1], device=given.device)
             scores = given[row.clamp(max=len(given) - 1)] * batch.mask
         mask = None if bool(batch.mask.all()) else batch.mask
-        policy = PlackettLuce(scores.to(single), mask)
-        if deterministic:
-            yield batch, _Ranking(policy.mode, batch.mask, policy.scores)
-        else:
-            samples, generator = draw
-            rankings = None if samples is None else policy.sample((samples,), generator)
-            yield batch, _Policy(policy, rankings, tolerance)
+        yield batch, PlackettLuce(scores.to(single), mask)
 
 
 def _dtype(what: object, dataset: Queries) -> torch.dtype:
@@ -215,7 +212,7 @@ def _scores_of_all(scores: Tensor, dataset: Queries) -> Tensor:
     return scores if scores.is_floating_point() else scores.double()
 
 
-def _given(matrices: Sequence[Tensor], dataset: Queries) -> Iterator[tuple[Batch, View]]:
+def _given(matrices: Sequence[Tensor], dataset: Queries) -> Iterator[tuple[Batch, _Matrix]]:
     if len(matrices) != len(dataset):
         raise ValueError(
             f"evaluate: {len(matrices)} probability matrices for {len(dataset)} queries; "
@@ -240,60 +237,45 @@ class _Rules:
 
     k: int | None
     merit: str | Merit
-    gain: str | metrics.Gain
+    gain: str | Gain
     bias: Tensor | None
     max_grade: float
 
     def check(self, relevance: Tensor) -> None:
         """Once for all queries, and not again batch by batch."""
-        metrics.gains_of("evaluate", relevance, self.gain, None)
-        metrics.satisfaction(relevance, max_grade=self.max_grade)
+        gains_of("evaluate", relevance, self.gain, None)
+        metrics.satisfaction(relevance, self.max_grade)
         _check.non_negative("evaluate", "merit", merit_of(relevance, self.merit))
 
     def measures(self, batch: Batch, view: View) -> dict[str, Tensor]:
         """One value per query ``(B,)``; NaN where a measure has no answer."""
-        relevance, n = batch.relevance, batch.relevance.shape[-1]
+        relevance, mask, n = batch.relevance, batch.mask, batch.relevance.shape[-1]
         discounted = view.exposure(None)
         exposure = discounted if self.bias is None else view.exposure(self.bias[:n].to(relevance))
-        merit = merit_of(relevance, self.merit)
-        deserved = (torch.where(batch.mask, merit, 0.0) > 0).any(-1)
-        ndcg = self._ndcg(discounted, None, batch)
-        ndcg_at_k = ndcg
+        ndcg = ndcg_at_k = self._ndcg(discounted, None, batch)
         if self.k is not None and self.k < n:
             cut = position_bias(n, k=self.k, dtype=relevance.dtype).to(relevance.device)
             ndcg_at_k = self._ndcg(view.exposure(cut), cut, batch)
-        satisfied = metrics.satisfaction(relevance, max_grade=self.max_grade, mask=batch.mask)
-        d_ind = individual_disparity(exposure, merit, batch.mask)
+        grade = torch.where(mask, relevance, 0.0)
+        merit = torch.where(mask, merit_of(relevance, self.merit), 0.0)
+        relevant, total = (grade > 0).any(-1), grade.sum(-1)
+        d_group = group_gap = torch.full_like(total, NAN)
+        if batch.groups is not None:
+            shown = (exposure, merit, batch.groups, mask)
+            d_group = group_disparity(*shown, undefined=NAN)
+            group_gap = group_disparity(*shown, undefined=NAN, two_sided=True)
+        err = view.err(relevance, self.max_grade, self.k)
+        d_ind = individual_disparity(exposure, merit, mask)
         return {
             "ndcg": ndcg,
             "ndcg_at_k": ndcg_at_k,
-            "err": torch.where(satisfied.any(-1), view.err(satisfied, self.k), NAN),
-            "average_rank": _average_rank(view.rank(), batch),
-            "d_ind": torch.where(deserved, d_ind, NAN),
-            "d_group": self._group(exposure, merit, batch, two_sided=False),
-            "group_gap": self._group(exposure, merit, batch, two_sided=True),
+            "err": torch.where(relevant, err, NAN),
+            "average_rank": (grade * view.rank()).sum(-1) / total.where(relevant, NAN),
+            "d_ind": torch.where((merit > 0).any(-1), d_ind, NAN),
+            "d_group": d_group,
+            "group_gap": group_gap,
         }
 
     def _ndcg(self, exposure: Tensor, bias: Tensor | None, batch: Batch) -> Tensor:
-        return metrics.expected_ndcg(
-            exposure,
-            batch.relevance,
-            gain=self.gain,
-            position_bias=bias,
-            mask=batch.mask,
-            undefined=NAN,
-        )
-
-    def _group(self, exposure: Tensor, merit: Tensor, batch: Batch, two_sided: bool) -> Tensor:
-        if batch.groups is None:
-            return torch.full_like(exposure[..., 0], NAN)
-        return group_disparity(
-            exposure, merit, batch.groups, batch.mask, undefined=NAN, two_sided=two_sided
-        )
-
-
-def _average_rank(rank: Tensor, batch: Batch) -> Tensor:
-    """Relevance-weighted mean of expected positions; NaN where nothing is relevant."""
-    weight = torch.where(batch.mask, batch.relevance, 0.0)
-    total = weight.sum(-1)
-    return (weight * rank).sum(-1) / total.where(total > 0, NAN)
+        weight, constant = metrics.ndcg_weights(batch.relevance, self.gain, bias, batch.mask, NAN)
+        return (weight * exposure).sum(-1) + constant

@@ -17,27 +17,10 @@ import torch
 from torch import Tensor
 
 from fairpg_lite._check import differentiable_once
-from fairpg_lite.nodes import (
-    discount_nodes,
-    log_weights,
-    reachable,
-    reciprocal_nodes,
-    time_grid,
-    times,
-)
+from fairpg_lite.nodes import discount_nodes, log_weights, named_nodes, reachable, times
 
 #: Default accuracy of exact exposure: errors of about 1e-11 in v and 1e-9 in its gradient.
 TOLERANCE = 1e-10
-__all__ = [
-    "TOLERANCE",
-    "ExactExposure",
-    "RankGeneratingFunction",
-    "exact_err",
-    "exact_exposure",
-    "exact_position_probs",
-    "log_weights",
-    "time_grid",
-]
 
 # Elements of the largest temporary; longer grids are walked in pieces of this size.
 _CHUNK = 1_000_000
@@ -56,14 +39,12 @@ def exact_exposure(
     Chapter 4, eq-04-crowd.
     """
     n = scores.shape[-1]
-    if position_bias is not None:
-        position_bias = position_bias[:n]
+    bias = None if position_bias is None else position_bias[:n]
     tolerance = reachable(tolerance, scores.dtype)
-    nodes, coefficients = discount_nodes(n, position_bias, tolerance, scores.dtype)
+    nodes, coefficients = discount_nodes(n, bias, tolerance, scores.dtype)
     log_w = log_weights(scores, mask, tolerance)
     grid = times(log_w, nodes, tolerance)
-    device = scores.device
-    return ExactExposure.apply(log_w, nodes.to(device), coefficients.to(device), *grid)
+    return torch.real(RaceIntegral.apply(log_w, nodes, coefficients, *grid, True).squeeze(-1))
 
 
 def exact_position_probs(
@@ -86,7 +67,7 @@ def exact_position_probs(
     circle = torch.polar(torch.ones_like(angle), angle).to(scores.dtype.to_complex())
     log_w = log_weights(scores, mask, tolerance)
     grid = times(log_w, circle, tolerance)
-    generating = RankGeneratingFunction.apply(log_w, circle.to(scores.device), *grid)
+    generating = RaceIntegral.apply(log_w, circle, torch.ones_like(circle), *grid, False)
     # irfft undoes sum_k p_k exp(-i angle k); ours has the other sign, hence the conjugate.
     return torch.fft.irfft(generating.conj(), n=length, dim=-1)[..., :n]
 
@@ -108,16 +89,11 @@ def exact_err(
     """
     n = scores.shape[-1]
     tolerance = reachable(tolerance, scores.dtype)
-    nodes, coefficients = reciprocal_nodes(n, k, tolerance, scores.dtype)
-    nodes, coefficients = nodes.to(scores.device), coefficients.to(scores.device)
+    nodes, coefficients = named_nodes("reciprocal", n, k, tolerance, scores.dtype)
     log_w = log_weights(scores, mask, tolerance)
-    log_t, weight = times(log_w, nodes, tolerance)
-    flat, passing = _documents_first(log_w), 1.0 - _documents_first(satisfied)
-    total = torch.zeros_like(flat)
-    for piece in _time_pieces(flat, nodes, log_t):
-        race = run_race(flat, nodes, log_t[piece], passing)
-        total += torch.real(_integrand(race, coefficients, weight[piece]).density).sum(-2)
-    return (total.transpose(0, 1).view(log_w.shape) * satisfied).sum(-1)
+    grid = times(log_w, nodes, tolerance)
+    inspected = RaceIntegral.apply(log_w, nodes, coefficients, *grid, True, 1.0 - satisfied)
+    return (torch.real(inspected.squeeze(-1)) * satisfied).sum(-1)
 
 
 class Race(NamedTuple):
@@ -153,89 +129,12 @@ def run_race(log_w: Tensor, nodes: Tensor, log_t: Tensor, passing: Tensor | None
     return Race(y, waiting.mul_(y), factor.reciprocal_(), product)
 
 
-class RankGeneratingFunction(torch.autograd.Function):
-    """``G_i(z_m)``: log_w ``(…, n)`` and nodes ``(M,)`` to ``(…, n, M)``.
-
-    The gradient with respect to ``log_w`` is written out (chapter 8 derives it and the tests check
-    it against finite differences): it needs no logarithm. The race is run again on the way back,
-    so that the memory stays that of one piece.
-    """
-
-    @staticmethod
-    def forward(ctx: Any, log_w: Tensor, nodes: Tensor, log_t: Tensor, weight: Tensor) -> Tensor:
-        ctx.save_for_backward(log_w, nodes, log_t, weight)
-        flat = _documents_first(log_w)
-        total = flat.new_zeros((len(flat), len(nodes), flat.shape[-1]), dtype=nodes.dtype)
-        for piece in _time_pieces(flat, nodes, log_t):
-            race = run_race(flat, nodes, log_t[piece])
-            total += _integrand_by_node(race, weight[piece]).sum(-2)
-        return total.permute(2, 0, 1).reshape(*log_w.shape, len(nodes))
-
-    @staticmethod
-    @differentiable_once("position_probs")
-    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor, None, None, None]:
-        log_w, nodes, log_t, weight = ctx.saved_tensors
-        flat = _documents_first(log_w)
-        n, m = upstream.shape[-2:]
-        pull = upstream.conj().reshape(-1, n, m).permute(1, 2, 0).unsqueeze(-2)  # (n, M, 1, B)
-        grad = torch.zeros_like(flat)
-        for piece in _time_pieces(flat, nodes, log_t):
-            race = run_race(flat, nodes, log_t[piece])
-            own = _integrand_by_node(race, weight[piece]).mul_(pull)
-            # Moving log w_k changes k's own arrival density, and its lead over each of the others.
-            both = own.sum(1) * (1.0 - race.y) - _loss_of_others(race, own, nodes)
-            grad += torch.real(both).sum(-2)
-        return grad.transpose(0, 1).reshape(log_w.shape), None, None, None
-
-
-class ExactExposure(torch.autograd.Function):
-    """``Re sum_m a_m G_i(z_m)``: log_w ``(…, n)``, nodes and coefficients ``(M,)`` to ``(…, n)``.
-
-    What `RankGeneratingFunction` gives for each node, summed over the nodes while the race is run:
-    exact training spends much of its time here, and the parts of the sum, an array over documents,
-    nodes and times, need not be written and read again. The gradient with respect to ``log_w`` is
-    eq-08-backward of chapter 8. A race that fits one piece is kept for the way back; longer ones
-    are run again there, so that the memory stays that of one piece.
-    """
-
-    @staticmethod
-    def forward(
-        ctx: Any, log_w: Tensor, nodes: Tensor, coefficients: Tensor, log_t: Tensor, weight: Tensor
-    ) -> Tensor:
-        ctx.save_for_backward(log_w, nodes, coefficients, log_t, weight)
-        flat = _documents_first(log_w)
-        pieces = _time_pieces(flat, nodes, log_t)
-        total = torch.zeros_like(flat)
-        for piece in pieces:
-            seen = _integrand(run_race(flat, nodes, log_t[piece]), coefficients, weight[piece])
-            total += torch.real(seen.density).sum(-2)
-        ctx.seen = seen if len(pieces) == 1 and ctx.needs_input_grad[0] else None
-        # Contiguous, because everything that follows walks documents within queries.
-        return total.transpose(0, 1).contiguous().view(log_w.shape)
-
-    @staticmethod
-    @differentiable_once("exact exposure")
-    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor, None, None, None, None]:
-        log_w, nodes, coefficients, log_t, weight = ctx.saved_tensors
-        flat = _documents_first(log_w)
-        pull = _documents_first(upstream).unsqueeze(1)  # (n, 1, B)
-        grad = torch.zeros_like(flat)
-        for piece in _time_pieces(flat, nodes, log_t):
-            race, scale, density = ctx.seen or _integrand(
-                run_race(flat, nodes, log_t[piece]), coefficients, weight[piece]
-            )
-            own = (race.inverse * (race.arrival * pull).unsqueeze(1)).mul_(scale)
-            # Moving log w_k changes k's own arrival density, and its lead over each of the others.
-            direct = (1.0 - race.y).mul_(pull) * density
-            grad += torch.real(direct - _loss_of_others(race, own, nodes)).sum(-2)
-        return grad.transpose(0, 1).contiguous().view(log_w.shape), None, None, None, None
-
-
 class _Integrand(NamedTuple):
     """A race, the part of its integrand that all documents share, and the integrand itself.
 
     ``scale (M, Q, B)`` is coefficient times quadrature weight times the product of the factors;
-    ``density (n, Q, B)`` is the exposure that a document gains per step of the grid.
+    ``density (n, M, Q, B)``, or ``(n, 1, Q, B)`` if summed over the nodes, is what a document
+    gains per step of the grid.
     """
 
     race: Race
@@ -243,14 +142,70 @@ class _Integrand(NamedTuple):
     density: Tensor
 
 
-def _integrand(race: Race, coefficients: Tensor, weight: Tensor) -> _Integrand:
+def _integrand(race: Race, coefficients: Tensor, weight: Tensor, summed: bool) -> _Integrand:
     scale = race.product * (coefficients[:, None] * weight).unsqueeze(-1)
-    return _Integrand(race, scale, (race.inverse * scale).sum(1).mul_(race.arrival))
+    parts = race.inverse * scale
+    if summed:
+        parts = parts.sum(1, keepdim=True)
+    return _Integrand(race, scale, parts.mul_(race.arrival.unsqueeze(1)))
 
 
-def _integrand_by_node(race: Race, weight: Tensor) -> Tensor:
-    """Each document's part of the integral ``(n, M, Q, B)``: its density, times the others."""
-    return (race.inverse * race.product).mul_((weight[:, None] * race.arrival).unsqueeze(1))
+class RaceIntegral(torch.autograd.Function):
+    """``a_m G_i(z_m)``: log_w ``(…, n)``, nodes and coefficients ``(M,)`` to ``(…, n, M)``.
+
+    If ``summed``, the sum over the nodes, ``(…, n, 1)``, taken while the race is run: exact
+    training spends much of its time here, and the parts of the sum, an array over documents, nodes
+    and times, need not be written and read again. ``passing (…, n)`` is explained in `run_race`.
+
+    The gradient with respect to ``log_w`` is eq-08-backward of chapter 8, and needs no logarithm.
+    A race that fits one piece is kept for the way back; longer ones are run again there, so that
+    the memory stays that of one piece.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        log_w: Tensor,
+        nodes: Tensor,
+        coefficients: Tensor,
+        log_t: Tensor,
+        weight: Tensor,
+        summed: bool,
+        passing: Tensor | None = None,
+    ) -> Tensor:
+        nodes, coefficients = nodes.to(log_w.device), coefficients.to(log_w.device)
+        ctx.save_for_backward(log_w, nodes, coefficients, log_t, weight)
+        ctx.summed = summed
+        flat = _documents_first(log_w)
+        passing = None if passing is None else _documents_first(passing)
+        pieces = _time_pieces(flat, nodes, log_t)
+        total = torch.zeros((), device=log_w.device)
+        for piece in pieces:
+            race = run_race(flat, nodes, log_t[piece], passing)
+            seen = _integrand(race, coefficients, weight[piece], summed)
+            total = total + seen.density.sum(-2)
+        ctx.seen = seen if len(pieces) == 1 and ctx.needs_input_grad[0] else None
+        # Contiguous, because everything that follows walks documents within queries.
+        return total.permute(2, 0, 1).contiguous().view(*log_w.shape, total.shape[1])
+
+    @staticmethod
+    @differentiable_once("exact exposure (or position_probs)")
+    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
+        log_w, nodes, coefficients, log_t, weight = ctx.saved_tensors
+        flat = _documents_first(log_w)
+        # (n, M, 1, B), or (n, 1, 1, B) if summed
+        pull = upstream.conj().reshape(flat.shape[1], *upstream.shape[-2:])
+        pull = pull.permute(1, 2, 0).unsqueeze(-2)
+        grad = torch.zeros_like(flat)
+        for piece in _time_pieces(flat, nodes, log_t):
+            race, scale, density = ctx.seen or _integrand(
+                run_race(flat, nodes, log_t[piece]), coefficients, weight[piece], ctx.summed
+            )
+            # Moving log w_k changes k's own arrival density, and its lead over each of the others.
+            direct = (density * pull).sum(1).mul_(1.0 - race.y)
+            own = (race.inverse * (race.arrival.unsqueeze(1) * pull)).mul_(scale)
+            grad += torch.real(direct - _loss_of_others(race, own, nodes)).sum(-2)
+        return grad.transpose(0, 1).reshape(log_w.shape), *[None] * 6
 
 
 def _loss_of_others(race: Race, own: Tensor, nodes: Tensor) -> Tensor:

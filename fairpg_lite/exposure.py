@@ -22,10 +22,15 @@ def position_bias(
 ) -> Tensor:
     """The share of users ``(n,)`` who look at positions 1..n.
 
-    ``"log2"`` is 1/log2(1+j), the paper's choice and DCG's discount; ``"reciprocal"`` is 1/j;
-    ``"geometric"`` is decay**(j-1). With ``k`` nobody looks beyond position k.
-
     Chapters 1 and 4, eq-01-position-bias; section 2.2 of the paper.
+
+    Args:
+        n: Number of positions.
+        kind: "log2" is 1/log2(1+j), the paper's choice and DCG's discount; "reciprocal" is 1/j;
+            "geometric" is decay**(j-1).
+        k: Nobody looks beyond position k.
+        decay: Of "geometric".
+        dtype: Number format; by default PyTorch's.
 
     >>> position_bias(3)
     tensor([1.0000, 0.6309, 0.5000])
@@ -36,14 +41,14 @@ def position_bias(
         raise ValueError(f"position_bias: n is {n}; there must be at least one position.")
     if k is not None and k < 1:
         raise ValueError(f"position_bias: k is {k}; at least the first position must count.")
+    if not 0.0 < decay <= 1.0:
+        raise ValueError(f"position_bias: decay is {decay}; it must lie in (0, 1].")
     j = torch.arange(1, n + 1, dtype=torch.float64)
     if kind == "log2":
         bias = 1.0 / torch.log2(1.0 + j)
     elif kind == "reciprocal":
         bias = 1.0 / j
     elif kind == "geometric":
-        if not 0.0 < decay <= 1.0:
-            raise ValueError(f"position_bias: decay is {decay}; it must lie in (0, 1].")
         bias = decay ** (j - 1.0)
     else:
         raise ValueError(
@@ -58,11 +63,20 @@ def position_bias(
 @lru_cache(maxsize=1024)
 @torch.inference_mode(False)
 def log2_bias(n: int, dtype: torch.dtype, device: torch.device) -> Tensor:
-    """The paper's position bias, made once per length; shared, so never written to.
+    """The paper's position bias ``(n,)``, made once per length; shared, so never written to.
 
     Made outside ``torch.inference_mode``, whatever the caller's: a gradient may need it later.
     """
     return position_bias(n, dtype=dtype).to(device)
+
+
+def bias_like(where: str, bias: Tensor | None, like: Tensor) -> Tensor:
+    """A given position bias, or else the paper's, ``(n,)`` for tensors ``like (…, n)``."""
+    n = like.shape[-1]
+    if bias is None:
+        return log2_bias(n, like.dtype, like.device)
+    check_bias(where, bias, n)
+    return bias[:n].to(like)
 
 
 def check_bias(where: str, bias: Tensor, n: int) -> None:

@@ -3,8 +3,7 @@ r"""The log-probability of a ranking and its gradient, written out (chapters 3 a
 With the documents in ranked order, :math:`\log\pi = \sum_k (s_k - \log R_k)` where
 :math:`R_k = \sum_{l \ge k} e^{s_l}` is what remains, and
 :math:`\partial \log\pi / \partial s_l = 1 - \sum_{k \le l} e^{s_l} / R_k`: one, less the chance of
-being picked at each draw that the document was still in. Two running sums give both, where a
-general autograd pass would walk a graph for every position.
+being picked at each draw that the document was still in. Two running sums give both.
 """
 
 import math
@@ -30,6 +29,12 @@ def _suffix(running: Any, values: Tensor) -> Tensor:
     return running(values.flip(-1), -1).flip(-1)
 
 
+def _real(values: Tensor, rankings: Tensor, mask: Tensor | None) -> Tensor:
+    if mask is None:
+        return values
+    return torch.where(mask.expand(rankings.shape).gather(-1, rankings), values, 0.0)
+
+
 def log_steps(scores: Tensor, rankings: Tensor, mask: Tensor | None) -> Tensor:
     """Log-probability of each draw ``(S, …, n)``: score less log of what remains."""
     placed, safe = _in_order(scores, rankings, mask)
@@ -50,32 +55,6 @@ def log_slopes(scores: Tensor, rankings: Tensor, mask: Tensor | None) -> Tensor:
         remaining = _suffix(torch.logcumsumexp, placed)
         picked = (placed + torch.logcumsumexp(-remaining, -1)).exp()
     return _real(1.0 - picked, rankings, mask)
-
-
-def _real(values: Tensor, rankings: Tensor, mask: Tensor | None) -> Tensor:
-    if mask is None:
-        return values
-    return torch.where(mask.expand(rankings.shape).gather(-1, rankings), values, 0.0)
-
-
-def _to_documents(by_position: Tensor, rankings: Tensor) -> Tensor:
-    return torch.zeros_like(by_position).scatter_(-1, rankings, by_position)
-
-
-class LogProb(torch.autograd.Function):
-    """scores ``(…, n)`` and rankings ``(S, …, n)`` to log-probabilities ``(S, …)``."""
-
-    @staticmethod
-    def forward(ctx: Any, scores: Tensor, rankings: Tensor, mask: Tensor | None) -> Tensor:
-        ctx.save_for_backward(scores, rankings)
-        ctx.mask = mask
-        return log_steps(scores, rankings, mask).sum(-1)
-
-    @staticmethod
-    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor, None, None]:
-        scores, rankings = ctx.saved_tensors
-        slopes = upstream.unsqueeze(-1) * log_slopes(scores, rankings, ctx.mask)
-        return _to_documents(slopes, rankings).sum_to_size(scores.shape), None, None
 
 
 class ScoreFunction(torch.autograd.Function):
@@ -104,5 +83,6 @@ class ScoreFunction(torch.autograd.Function):
         coefficient = upstream * advantage
         if advantage.ndim == rankings.ndim:
             coefficient = coefficient.sum(-1)
-        slopes = coefficient.unsqueeze(-1) * log_slopes(scores, rankings, ctx.mask)
-        return _to_documents(slopes, rankings).mean(0), upstream, None, None, None
+        by_position = coefficient.unsqueeze(-1) * log_slopes(scores, rankings, ctx.mask)
+        by_document = torch.zeros_like(by_position).scatter_(-1, rankings, by_position)
+        return by_document.mean(0), upstream, None, None, None

@@ -1,88 +1,30 @@
 """Ranking metrics (chapters 2 and 6): one value per ranking, averaging is the caller's line.
 
 Of a ranking: ``rankings (S, …, n)`` lists the document at each position, ``relevance (…, n)`` is
-per document. Of an exposure ``(…, n)``: ``expected_dcg`` and ``expected_ndcg``, because the
-expectation of DCG over a policy is linear in exposure.
+per document. Of an exposure ``(…, n)``: `expected_dcg` and `expected_ndcg`, because the expectation
+of DCG over a policy is linear in exposure.
 
-``k`` looks at the first k positions only. ``gain`` says what a relevance adds, by name (`GAINS`) or
-as a function. ``mask`` is True for real documents, and rankings must place padding last.
-``undefined`` is the answer where the metric has none (a query with nothing relevant); pass
-``float("nan")`` to find or drop such queries.
+``k`` looks at the first k positions only. ``gain`` says what a relevance adds: "exponential",
+"linear", "binary" or a function. ``mask`` is True for real documents, and rankings must place
+padding last. ``undefined`` is the answer where the metric has none (a query with nothing relevant);
+pass ``float("nan")`` to find or drop such queries.
 """
-
-from collections.abc import Callable
 
 import torch
 from torch import Tensor
 
 from fairpg_lite import _check
-from fairpg_lite.exposure import check_bias, log2_bias
-
-#: A gain of your own: relevance to gain, elementwise.
-Gain = Callable[[Tensor], Tensor]
-
-
-def exponential_gain(relevance: Tensor) -> Tensor:
-    """u = 2**rel - 1, the paper's utility of a document.
-
-    Chapter 2, eq-02-gain; section 2.1 of the paper.
-    """
-    return torch.exp2(relevance) - 1.0
-
-
-def linear_gain(relevance: Tensor) -> Tensor:
-    """u = rel.
-
-    Chapter 2.
-    """
-    return relevance
-
-
-def binary_gain(relevance: Tensor) -> Tensor:
-    """u = 1 for any relevance above zero, else 0.
-
-    Chapter 2.
-    """
-    return (relevance > 0).to(relevance.dtype)
-
-
-#: Gains by name. The paper's experiments use ``exponential``.
-GAINS: dict[str, Gain] = {
-    "exponential": exponential_gain,
-    "linear": linear_gain,
-    "binary": binary_gain,
-}
-
-
-def gains_of(where: str, relevance: Tensor, gain: str | Gain, mask: Tensor | None) -> Tensor:
-    """Gain ``(…, n)`` per document, zero for padding."""
-    _check.floating(where, "relevance", relevance)
-    if mask is not None:
-        _check.same_shape(where, "mask", mask, "relevance", relevance.shape)
-        relevance = torch.where(mask, relevance, 0.0)
-    _check.finite(where, "relevance", relevance)
-    if not callable(gain):
-        if gain not in GAINS:
-            raise ValueError(f"{where}: gain is {gain!r}; choose one of {list(GAINS)}.")
-        gain = GAINS[gain]
-    gains = gain(relevance)
-    _check.representable(where, "the gain", gains, relevance)
-    return gains if mask is None else torch.where(mask, gains, 0.0)
+from fairpg_lite.exposure import bias_like
+from fairpg_lite.relevance import Gain, gains_of
 
 
 def _in_order(
     where: str, rankings: Tensor, gains: Tensor, mask: Tensor | None, k: int | None = None
-) -> Tensor:
-    """Gains by position: ``(S, …, k)``."""
-    _check.permutations(where, rankings, gains.shape[-1])
-    if rankings.shape[-gains.ndim :] != gains.shape:
-        raise ValueError(
-            f"{where}: rankings has shape {tuple(rankings.shape)}, relevance has "
-            f"{tuple(gains.shape)}; rankings may only add sample axes in front."
-        )
-    if mask is not None:
-        _check.padding_last(where, rankings, mask)
-    return gains.expand(rankings.shape).gather(-1, rankings[..., : _cutoff(where, k)])
+) -> tuple[Tensor, Tensor]:
+    """Gains by position ``(S, …, k)``, and the positions 1..k."""
+    _check.permutations(where, rankings, gains.shape, mask)
+    placed = gains.expand(rankings.shape).gather(-1, rankings[..., : _cutoff(where, k)])
+    return placed, torch.arange(1, placed.shape[-1] + 1, dtype=gains.dtype, device=gains.device)
 
 
 def _cutoff(where: str, k: int | None) -> int | None:
@@ -91,11 +33,10 @@ def _cutoff(where: str, k: int | None) -> int | None:
     return k
 
 
-def _discount(where: str, n: int, bias: Tensor | None, like: Tensor) -> Tensor:
-    if bias is None:
-        return log2_bias(n, like.dtype, like.device)
-    check_bias(where, bias, n)
-    return bias[:n].to(like)
+def _over(value: Tensor, total: Tensor, undefined: float) -> Tensor:
+    """``value / total``, or ``undefined`` where the total is zero."""
+    defined = total > 0
+    return torch.where(defined, value / torch.where(defined, total, 1.0), undefined)
 
 
 def dcg(
@@ -114,8 +55,8 @@ def dcg(
     >>> dcg(torch.tensor([0, 1, 2]), torch.tensor([1.0, 0.0, 1.0]))
     tensor(1.5000)
     """
-    placed = _in_order("dcg", rankings, gains_of("dcg", relevance, gain, mask), mask, k)
-    return (placed * _discount("dcg", placed.shape[-1], position_bias, placed)).sum(-1)
+    placed, _ = _in_order("dcg", rankings, gains_of("dcg", relevance, gain, mask), mask, k)
+    return (placed * bias_like("dcg", position_bias, placed)).sum(-1)
 
 
 def ideal_dcg(
@@ -131,17 +72,9 @@ def ideal_dcg(
     Chapter 2, eq-02-ndcg.
     """
     gains = gains_of("ideal_dcg", relevance, gain, mask)
-    n = gains.shape[-1]
-    bias = _discount("ideal_dcg", n, position_bias, gains)
-    if k is not None:
-        bias = torch.where(torch.arange(n, device=bias.device) < k, bias, 0.0)
+    bias = bias_like("ideal_dcg", position_bias, gains)[:k].sort(descending=True).values
     best = gains.sort(dim=-1, descending=True).values
-    return (best * bias.sort(descending=True).values).sum(-1)
-
-
-def _normalise(value: Tensor, ideal: Tensor, undefined: float) -> Tensor:
-    defined = ideal > 0
-    return torch.where(defined, value / torch.where(defined, ideal, 1.0), undefined)
+    return (best[..., :k] * bias).sum(-1)
 
 
 def ndcg(
@@ -163,7 +96,7 @@ def ndcg(
     """
     value = dcg(rankings, relevance, k=k, gain=gain, position_bias=position_bias, mask=mask)
     ideal = ideal_dcg(relevance, k=k, gain=gain, position_bias=position_bias, mask=mask)
-    return _normalise(value, ideal, undefined)
+    return _over(value, ideal, undefined)
 
 
 def expected_dcg(
@@ -203,18 +136,15 @@ def expected_ndcg(
     tensor(1.)
     """
     _check.same_shape("expected_ndcg", "exposure", exposure, "relevance", relevance.shape)
-    weight, constant = ndcg_weights(
-        relevance, gain=gain, position_bias=position_bias, mask=mask, undefined=undefined
-    )
+    weight, constant = ndcg_weights(relevance, gain, position_bias, mask, undefined)
     return (weight * exposure).sum(-1) + constant
 
 
 def ndcg_weights(
     relevance: Tensor,
-    *,
-    gain: str | Gain = "exponential",
-    position_bias: Tensor | None = None,
-    mask: Tensor | None = None,
+    gain: str | Gain,
+    position_bias: Tensor | None,
+    mask: Tensor | None,
     undefined: float = 1.0,
 ) -> tuple[Tensor, Tensor]:
     """NDCG as a linear function of exposure: weights ``(…, n)`` and a constant ``(…)``.
@@ -224,7 +154,7 @@ def ndcg_weights(
     """
     gains = gains_of("ndcg_weights", relevance, gain, mask)
     ideal = ideal_dcg(relevance, gain=gain, position_bias=position_bias, mask=mask)
-    weight = _normalise(gains, ideal.unsqueeze(-1), 0.0)
+    weight = _over(gains, ideal.unsqueeze(-1), 0.0)
     return weight, torch.where(ideal > 0, 0.0, undefined).to(gains.dtype)
 
 
@@ -249,25 +179,15 @@ def err(
     >>> err(torch.tensor([0, 1]), torch.tensor([1.0, 1.0]), max_grade=1)
     tensor(0.6250)
     """
-    satisfied = satisfaction(relevance, max_grade=max_grade, gain=gain, mask=mask)
-    value = err_of(rankings, satisfied, mask, k)
-    return torch.where(satisfied.any(-1), value, undefined)
-
-
-def err_of(
-    rankings: Tensor, satisfied: Tensor, mask: Tensor | None = None, k: int | None = None
-) -> Tensor:
-    """`err` ``(S, …)`` for given probabilities of satisfaction ``(…, n)``."""
-    placed = _in_order("err", rankings, satisfied, mask, k)
+    satisfied = satisfaction(relevance, max_grade, gain, mask)
+    placed, rank = _in_order("err", rankings, satisfied, mask, k)
     going_on = torch.nn.functional.pad((1.0 - placed)[..., :-1].cumprod(-1), (1, 0), value=1.0)
-    rank = torch.arange(1, placed.shape[-1] + 1, dtype=placed.dtype, device=placed.device)
-    return (placed * going_on / rank).sum(-1)
+    return torch.where(satisfied.any(-1), (placed * going_on / rank).sum(-1), undefined)
 
 
 def satisfaction(
     relevance: Tensor,
-    *,
-    max_grade: float = 4.0,
+    max_grade: float,
     gain: str | Gain = "exponential",
     mask: Tensor | None = None,
 ) -> Tensor:
@@ -303,11 +223,10 @@ def average_rank(
     tensor(1.5000)
     """
     gains = gains_of("average_rank", relevance, gain, mask)
-    placed = _in_order("average_rank", rankings, gains, mask)
-    rank = torch.arange(1, placed.shape[-1] + 1, dtype=placed.dtype, device=placed.device)
+    placed, rank = _in_order("average_rank", rankings, gains, mask)
     if _cutoff("average_rank", k) is not None:
         rank = rank.clamp(max=k + 1)  # type: ignore[operator]
-    return _normalise((placed * rank).sum(-1), gains.sum(-1), undefined)
+    return _over((placed * rank).sum(-1), gains.sum(-1), undefined)
 
 
 def average_precision(
@@ -329,10 +248,9 @@ def average_precision(
     tensor(0.8333)
     """
     relevant = _binary("average_precision", relevance, gain, mask)
-    placed = _in_order("average_precision", rankings, relevant, mask, k)
-    rank = torch.arange(1, placed.shape[-1] + 1, dtype=placed.dtype, device=placed.device)
-    total = relevant.sum(-1) if k is None else relevant.sum(-1).clamp(max=k)
-    return _normalise((placed * placed.cumsum(-1) / rank).sum(-1), total, undefined)
+    placed, rank = _in_order("average_precision", rankings, relevant, mask, k)
+    total = relevant.sum(-1).clamp(max=placed.shape[-1])
+    return _over((placed * placed.cumsum(-1) / rank).sum(-1), total, undefined)
 
 
 def reciprocal_rank(
@@ -352,10 +270,8 @@ def reciprocal_rank(
     tensor(0.5000)
     """
     relevant = _binary("reciprocal_rank", relevance, gain, mask)
-    placed = _in_order("reciprocal_rank", rankings, relevant, mask, k)
-    rank = torch.arange(1, placed.shape[-1] + 1, dtype=placed.dtype, device=placed.device)
-    value = (placed / rank).amax(-1)
-    return torch.where(relevant.any(-1), value, undefined)
+    placed, rank = _in_order("reciprocal_rank", rankings, relevant, mask, k)
+    return torch.where(relevant.any(-1), (placed / rank).amax(-1), undefined)
 
 
 def _binary(where: str, relevance: Tensor, gain: str | Gain, mask: Tensor | None) -> Tensor:

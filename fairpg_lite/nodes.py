@@ -13,45 +13,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from fairpg_lite.exposure import position_bias
+
 _MOST_NODES = 40
-
-
-@lru_cache(maxsize=256)
-def _nodes(bias: bytes, tolerance: float) -> tuple[np.ndarray, np.ndarray]:
-    values = np.frombuffer(bias, dtype=np.float64)
-    return exponential_sum(values, tolerance) or circle(values, tolerance)
-
-
-def _length(n: int) -> int:
-    """16, 24, 32, 48, 64, ...: a power of two or halfway to the next."""
-    power = max(16, 1 << (n - 1).bit_length())
-    return 3 * power // 4 if 16 < n <= 3 * power // 4 else power
-
-
-@lru_cache(maxsize=1024)
-@torch.inference_mode(False)
-def _log2_nodes(n: int, tolerance: float, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
-    """Shared, so never written to, and fit for a gradient later on."""
-    bias = 1.0 / np.log2(2.0 + np.arange(_length(n)))
-    return _tensors(*_nodes(bias.tobytes(), tolerance), dtype)
-
-
-@lru_cache(maxsize=1024)
-@torch.inference_mode(False)
-def reciprocal_nodes(
-    n: int, k: int | None, tolerance: float, dtype: torch.dtype
-) -> tuple[Tensor, Tensor]:
-    """Nodes and coefficients ``(M,)`` of 1/j, zero beyond position k; shared, as above."""
-    length = _length(n) if k is None or k >= n else n
-    bias = 1.0 / np.arange(1.0, length + 1)
-    if k is not None and k < n:
-        bias[k:] = 0.0
-    return _tensors(*_nodes(bias.tobytes(), tolerance), dtype)
-
-
-def _tensors(z: np.ndarray, a: np.ndarray, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
-    kind = dtype if np.isrealobj(z) else dtype.to_complex()
-    return torch.from_numpy(z).to(kind), torch.from_numpy(a).to(kind)
 
 
 def discount_nodes(
@@ -59,13 +23,39 @@ def discount_nodes(
 ) -> tuple[Tensor, Tensor]:
     """Nodes z and coefficients a, each ``(M,)``, with ``v(1 + k) = Re sum_m a_m z_m**k`` for k < n.
 
-    ``bias=None`` is the paper's 1/log2(1+j); its fit is made for 16, 24, 32, 48, 64, ... positions,
-    so that queries of different lengths share one.
+    ``bias=None`` is the paper's 1/log2(1+j).
     """
     if bias is None:
-        return _log2_nodes(n, tolerance, dtype)
-    values = bias.detach().cpu().double().numpy()
-    return _tensors(*_nodes(values.tobytes(), tolerance), dtype)
+        return named_nodes("log2", n, None, tolerance, dtype)
+    return _tensors(bias.detach().cpu(), tolerance, dtype)
+
+
+@lru_cache(maxsize=1024)
+@torch.inference_mode(False)
+def named_nodes(
+    kind: str, n: int, k: int | None, tolerance: float, dtype: torch.dtype
+) -> tuple[Tensor, Tensor]:
+    """The same of a `position_bias` by name; shared, so never written to.
+
+    If the whole list counts the fit is made for 16, 24, 32, 48, 64, ... positions, so that queries
+    of different lengths share one.
+    """
+    if k is None or k >= n:
+        power = max(16, 1 << (n - 1).bit_length())
+        n, k = (3 * power // 4 if 16 < n <= 3 * power // 4 else power), None
+    return _tensors(position_bias(n, kind, k=k, dtype=torch.float64), tolerance, dtype)
+
+
+def _tensors(bias: Tensor, tolerance: float, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+    z, a = _nodes(bias.double().numpy().tobytes(), tolerance)
+    kind = dtype if np.isrealobj(z) else dtype.to_complex()
+    return torch.from_numpy(z).to(kind), torch.from_numpy(a).to(kind)
+
+
+@lru_cache(maxsize=256)
+def _nodes(bias: bytes, tolerance: float) -> tuple[np.ndarray, np.ndarray]:
+    values = np.frombuffer(bias, dtype=np.float64)
+    return exponential_sum(values, tolerance) or circle(values, tolerance)
 
 
 def exponential_sum(values: np.ndarray, tolerance: float) -> tuple[np.ndarray, np.ndarray] | None:

@@ -13,16 +13,11 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from fairpg_lite import metrics
+from fairpg_lite import _check, metrics
 from fairpg_lite.batch import Batch
-from fairpg_lite.disparity import (
-    MERITS,
-    Merit,
-    group_disparity,
-    individual_disparity,
-    merit_of,
-)
+from fairpg_lite.disparity import group_disparity, individual_disparity
 from fairpg_lite.policy import PlackettLuce
+from fairpg_lite.relevance import GAINS, MERITS, Gain, Merit, merit_of
 
 #: A disparity of your own: (exposure, merit, groups, mask) -> one value per query.
 Disparity = Callable[[Tensor, Tensor, Tensor | None, Tensor | None], Tensor]
@@ -66,7 +61,7 @@ class Objective:
     """D_group of a query that lacks a group or its merit; a constant, so it moves nothing."""
     tolerance: float = 1e-5
     """Accuracy of exact exposure while training."""
-    gain: str | metrics.Gain = "exponential"
+    gain: str | Gain = "exponential"
     """Gain of a relevance in NDCG and DCG: "exponential", "linear", "binary" or a function."""
 
     def __post_init__(self) -> None:
@@ -80,7 +75,7 @@ class Objective:
         self._choice("utility", LINEAR_UTILITIES + SAMPLED_UTILITIES)
         self._choice("disparity", (*GROUP_DISPARITIES, "individual", None))
         self._choice("merit", tuple(MERITS))
-        self._choice("gain", tuple(metrics.GAINS))
+        self._choice("gain", tuple(GAINS))
         if self.draws and self.baseline is not None and self.samples < 2:
             self._refuse("samples", f"baseline={self.baseline!r} needs at least two")
         if self.lam > 0 and self.disparity is None:
@@ -102,9 +97,7 @@ class Objective:
     def _whole(self, *names: str) -> None:
         self._positive(*names)
         for name in names:
-            if isinstance(getattr(self, name), bool) or not hasattr(
-                getattr(self, name), "__index__"
-            ):
+            if not _check.is_whole(getattr(self, name)):
                 self._refuse(name, "give a whole number, an int")
 
     def _choice(self, name: str, allowed: tuple[Any, ...]) -> None:
@@ -188,30 +181,29 @@ def batch_utility(
     objective: Objective,
     weights: "NdcgWeights | None" = None,
 ) -> Tensor:
-    """The chosen utility ``(B,)``: from exposure where it is linear in it, else from rankings."""
+    """The chosen utility ``(B,)``: from exposure where it is linear in it, else from rankings.
+
+    The sign is such that larger is better.
+    """
+    relevance, mask, kind = batch.relevance, policy.mask, objective.utility
     if weights is not None:
         weight, constant = weights.of(batch)
         return (weight * exposure).sum(-1) + constant
-    relevance, mask, gain = batch.relevance, policy.mask, objective.gain
-    if objective.utility == "dcg":
-        return metrics.expected_dcg(exposure, relevance, gain=gain, mask=mask)
-    if objective.utility == "ndcg":
+    if kind == "dcg":
+        return metrics.expected_dcg(exposure, relevance, gain=objective.gain, mask=mask)
+    if kind == "ndcg":
         bias = objective.position_bias
-        return metrics.expected_ndcg(exposure, relevance, gain=gain, position_bias=bias, mask=mask)
+        return metrics.expected_ndcg(
+            exposure, relevance, gain=objective.gain, position_bias=bias, mask=mask
+        )
     assert rankings is not None
-    values = ranking_utility(rankings, relevance, mask, objective)
+    if callable(kind):
+        values = kind(rankings, relevance, mask=mask)
+    elif kind == "average_rank":
+        values = -metrics.average_rank(rankings, relevance, mask=mask, undefined=0.0)
+    else:
+        values = getattr(metrics, kind)(rankings, relevance, mask=mask)
     return policy.expect(values, rankings, objective.baseline)
-
-
-def ranking_utility(
-    rankings: Tensor, relevance: Tensor, mask: Tensor | None, objective: Objective
-) -> Tensor:
-    """A metric ``(S, B)`` of given rankings, the sign such that larger is better."""
-    if callable(objective.utility):
-        return objective.utility(rankings, relevance, mask=mask)
-    if objective.utility == "average_rank":
-        return -metrics.average_rank(rankings, relevance, mask=mask, undefined=0.0)
-    return getattr(metrics, objective.utility)(rankings, relevance, mask=mask)
 
 
 def batch_disparity(
@@ -249,24 +241,21 @@ class NdcgWeights:
         self.weight = torch.zeros(room, dtype=dtype, device=relevance.device)
         self.constant = torch.zeros(len(lengths), dtype=dtype, device=relevance.device)
         for queries in lengths.argsort().split(256):
-            mask = _places(int(lengths[queries].max()), lengths) < lengths[queries].unsqueeze(-1)
-            rows = self._rows(queries, mask.shape[-1])
+            rows = self._rows(queries, int(lengths[queries].max()))
+            mask = rows < offsets[1:][queries].unsqueeze(-1)
             grades = torch.zeros(mask.shape, dtype=dtype, device=relevance.device)
             grades[mask] = relevance[rows[mask]].to(dtype)
             weight, self.constant[queries] = metrics.ndcg_weights(
-                grades, gain=objective.gain, position_bias=objective.position_bias, mask=mask
+                grades, objective.gain, objective.position_bias, mask
             )
             self.weight[rows[mask]] = weight[mask]
 
     def _rows(self, queries: Tensor, n: int) -> Tensor:
         """Row of each document ``(B, n)``; padding points beyond its query."""
-        return self.starts[queries].unsqueeze(-1) + _places(n, self.starts)
+        starts = self.starts[queries].unsqueeze(-1)
+        return starts + torch.arange(n, device=starts.device)
 
     def of(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """Weights ``(B, n)``, zero for padding, and constants ``(B,)`` of a batch."""
         weight = self.weight[self._rows(batch.queries, batch.mask.shape[-1])]
         return weight * batch.mask, self.constant[batch.queries]
-
-
-def _places(n: int, like: Tensor) -> Tensor:
-    return torch.arange(n, device=like.device)

@@ -5,35 +5,14 @@ from a softmax over those that are left.
 """
 
 import math
-from collections.abc import Callable
-from functools import wraps
-from typing import Concatenate, ParamSpec
 
 import torch
 from torch import Tensor
 
 from fairpg_lite import _check
 from fairpg_lite.exact import TOLERANCE, exact_exposure, exact_position_probs
-from fairpg_lite.exposure import check_bias, log2_bias, ranking_exposure
-from fairpg_lite.likelihood import LogProb, ScoreFunction, log_steps
-
-_P = ParamSpec("_P")
-
-
-def _at_least_single(
-    method: Callable[Concatenate["PlackettLuce", _P], Tensor],
-) -> Callable[Concatenate["PlackettLuce", _P], Tensor]:
-    """Half-precision scores are computed with in float32, and only the result is rounded."""
-
-    @wraps(method)
-    def computed(policy: "PlackettLuce", *args: _P.args, **kwargs: _P.kwargs) -> Tensor:
-        dtype = policy.scores.dtype
-        if dtype.itemsize >= 4:
-            return method(policy, *args, **kwargs)
-        wide = PlackettLuce(policy.scores.float(), policy.mask, policy.validate_args)
-        return method(wide, *args, **kwargs).to(dtype)
-
-    return computed
+from fairpg_lite.exposure import bias_like, ranking_exposure
+from fairpg_lite.likelihood import ScoreFunction, log_steps
 
 
 class PlackettLuce:
@@ -58,7 +37,9 @@ class PlackettLuce:
             if mask is not None:
                 _check.real_documents("PlackettLuce", mask, scores)
             _check.finite("PlackettLuce", "scores", scores, mask)
-        self.scores = scores
+        # Half precision is computed with in float32, and only the result is rounded.
+        self.scores = scores if scores.dtype.itemsize >= 4 else scores.float()
+        self.dtype = scores.dtype
         self.mask = mask
         self.validate_args = validate_args
 
@@ -117,19 +98,15 @@ class PlackettLuce:
         """
         return self._masked(-math.inf).argsort(dim=-1, descending=True, stable=True)
 
-    @_at_least_single
     def log_prob(self, rankings: Tensor) -> Tensor:
         """Log-probability ``(…)`` of rankings ``(…, n)``, extra sample axes first.
 
         Chapter 3, eq-03-log; its gradient is eq-03-gradient.
         """
         if self.validate_args:
-            _check.permutations("log_prob", rankings, self.scores.shape[-1], self.mask)
-        if _check.transformed():
-            return log_steps(self.scores, rankings, self.mask).sum(-1)
-        return LogProb.apply(self.scores, rankings, self.mask)
+            _check.permutations("log_prob", rankings, self.scores.shape, self.mask)
+        return log_steps(self.scores, rankings, self.mask).sum(-1).to(self.dtype)
 
-    @_at_least_single
     def entropy(self) -> Tensor:
         """Entropy ``(…)`` of Softmax(scores), the paper's regulariser; not that of the ranking.
 
@@ -139,7 +116,7 @@ class PlackettLuce:
         if self.mask is not None:
             # Before the product: its gradient would be 0 * inf at padding.
             log_p = torch.where(self.mask, log_p, 0.0)
-        return -(log_p.exp() * log_p).sum(-1)
+        return -(log_p.exp() * log_p).sum(-1).to(self.dtype)
 
     def expect(self, values: Tensor, rankings: Tensor, baseline: str | None = "mean") -> Tensor:
         r"""Mean of ``values (S, …)`` or ``(S, …, n)`` over sampled ``rankings (S, …, n)``.
@@ -152,7 +129,7 @@ class PlackettLuce:
         Chapter 6, eq-06-baseline; equation (6) of the paper.
         """
         if self.validate_args:
-            _check.permutations("expect", rankings, self.scores.shape[-1], self.mask)
+            _check.permutations("expect", rankings, self.scores.shape, self.mask)
         _check.not_transformed("expect")
         samples = rankings.shape[0]
         if values.shape not in (rankings.shape[:-1], rankings.shape):
@@ -176,7 +153,6 @@ class PlackettLuce:
             advantage = advantage * (samples / (samples - 1))
         return ScoreFunction.apply(self.scores, mean, advantage, rankings, self.mask)
 
-    @_at_least_single
     def position_probs(self, tolerance: float = TOLERANCE) -> Tensor:
         """Exact probabilities ``(…, n, n)``: row = document, column = position.
 
@@ -185,14 +161,13 @@ class PlackettLuce:
         Chapter 4, eq-04-fourier.
         """
         _check.not_transformed("position_probs")
-        probs = exact_position_probs(self.scores, self.mask, tolerance)
+        probs = exact_position_probs(self.scores, self.mask, tolerance).to(self.dtype)
         if self.mask is None:
             return probs
         count = self.mask.sum(-1, keepdim=True)
         taken = torch.arange(probs.shape[-1], device=probs.device) < count
         return torch.where(self.mask.unsqueeze(-1) & taken.unsqueeze(-2), probs, 0.0)
 
-    @_at_least_single
     def exposure(
         self,
         position_bias: Tensor | None = None,
@@ -206,25 +181,27 @@ class PlackettLuce:
     ) -> Tensor:
         """Expected position bias ``(…, n)`` of each document, with a gradient.
 
-        ``method="exact"`` integrates the race, to about ``tolerance``. ``method="sample"`` averages
-        over ``samples`` rankings (or the given ``rankings``) and differentiates as ``expect`` does:
-        put through any function of exposure, that is the paper's estimator. The default bias is
-        1/log2(1+j).
-
         Chapter 4, eq-04-exposure; equation (2) of the paper.
+
+        Args:
+            position_bias: Attention per position; by default 1/log2(1+j).
+            method: "exact" integrates the race; "sample" averages over rankings and differentiates
+                as `expect` does: put through any function of exposure, that is the paper's
+                estimator.
+            samples: Rankings to draw, if none are given.
+            generator: Source of their randomness.
+            rankings: Drawn before, ``(S, …, n)``.
+            baseline: Of the sampled gradient, as in `expect`.
+            tolerance: Accuracy of the integral.
         """
         _check.not_transformed("exposure")
-        n = self.scores.shape[-1]
-        if position_bias is not None:
-            check_bias("exposure", position_bias, n)
+        bias = bias_like("exposure", position_bias, self.scores)
         if method == "exact":
-            return exact_exposure(self.scores, position_bias, self.mask, tolerance)
+            exact = exact_exposure(self.scores, position_bias, self.mask, tolerance)
+            return exact.to(self.dtype)
         if method != "sample":
             raise ValueError(f"exposure: method is {method!r}; choose 'exact' or 'sample'.")
         if rankings is None:
             rankings = self.sample((samples,), generator=generator)
-        bias = log2_bias(n, self.scores.dtype, self.scores.device)
-        if position_bias is not None:
-            bias = position_bias.to(self.scores)
         paid = ranking_exposure(rankings, bias, self.mask)
-        return self.expect(paid, rankings, baseline)
+        return self.expect(paid, rankings, baseline).to(self.dtype)

@@ -210,7 +210,7 @@ def _():
 
 
 @caught_by(
-    "test_policy.py::test_log_prob_gradient_by_hand",
+    "test_gradients.py::test_score_function_estimator_in_expectation",
     "gradient of log pi without the earlier draws",
 )
 def _():

@@ -23,7 +23,7 @@ from fairpg_lite.config import TrainConfig
 from fairpg_lite.data import RankingDataset
 from fairpg_lite.evaluate import evaluate
 from fairpg_lite.evaluation import Evaluation
-from fairpg_lite.metrics import exponential_gain, linear_gain
+from fairpg_lite.relevance import exponential_gain, linear_gain
 from fairpg_lite.scorers import LinearScorer
 from fairpg_lite.train import fit
 

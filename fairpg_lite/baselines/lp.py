@@ -19,10 +19,10 @@ from torch import Tensor
 from fairpg_lite import _check
 from fairpg_lite._extras import require
 from fairpg_lite.data import RankingDataset
-from fairpg_lite.disparity import Merit, group_ratios, merit_of
+from fairpg_lite.disparity import group_ratios
 from fairpg_lite.exposure import check_bias
 from fairpg_lite.exposure import position_bias as make_bias
-from fairpg_lite.metrics import Gain, exponential_gain
+from fairpg_lite.relevance import Gain, Merit, exponential_gain, merit_of
 
 SCALINGS = ("definition", "authors")
 

@@ -16,9 +16,9 @@ from typing import IO, Any, NoReturn
 from fairpg_lite._check import SEED_LIMIT
 from fairpg_lite._files import whole_file
 from fairpg_lite.config import TrainConfig
-from fairpg_lite.disparity import MERITS
 from fairpg_lite.objective import GROUP_DISPARITIES, LINEAR_UTILITIES, SAMPLED_UTILITIES
 from fairpg_lite.preparation import NORMALIZATIONS
+from fairpg_lite.relevance import MERITS
 
 DONE, FAILED, WRONG_CALL, INTERRUPTED = 0, 1, 2, 130
 

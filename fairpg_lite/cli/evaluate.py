@@ -27,10 +27,10 @@ import numpy as np
 from fairpg_lite.cli import _common as cli
 from fairpg_lite.cli._data import read_for
 from fairpg_lite.data import RankingDataset
-from fairpg_lite.disparity import MERITS
 from fairpg_lite.evaluate import evaluate
 from fairpg_lite.evaluation import MEASURES, Evaluation
 from fairpg_lite.models import load_model
+from fairpg_lite.relevance import MERITS
 
 USAGE = None
 NAMES = {

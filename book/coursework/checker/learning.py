@@ -21,6 +21,7 @@ from fairpg_lite.disparity import group_disparity
 from fairpg_lite.evaluate import evaluate
 from fairpg_lite.exposure import ranking_exposure
 from fairpg_lite.policy import PlackettLuce
+from fairpg_lite.relevance import exponential_gain, linear_gain
 from fairpg_lite.scorers import LinearScorer
 from fairpg_lite.train import fit
 
@@ -37,7 +38,7 @@ def _estimate(
     rankings: Tensor,
     *,
     baseline: str | None = "mean",
-    gain: Callable[[Tensor], Tensor] = metrics.exponential_gain,
+    gain: Callable[[Tensor], Tensor] = exponential_gain,
 ) -> Tensor:
     """The gradient of expected DCG by the package: through exposure, by autograd."""
     s = scores.clone().requires_grad_()
@@ -48,14 +49,14 @@ def _estimate(
 def _by_number(scores: Tensor, relevance: Tensor, rankings: Tensor) -> Tensor:
     """DCG with the gain of document k paid at position k of v[ranking]."""
     s = scores.clone().requires_grad_()
-    values = (metrics.exponential_gain(relevance) * bias(len(scores))[rankings]).sum(-1)
+    values = (exponential_gain(relevance) * bias(len(scores))[rankings]).sum(-1)
     return torch.autograd.grad(PlackettLuce(s).expect(values, rankings), s)[0]
 
 
 def _with_replacement(scores: Tensor, relevance: Tensor, rankings: Tensor) -> Tensor:
     """One minus the softmax for each document, as if nothing were removed from the urn."""
     paid = ranking_exposure(rankings, bias(len(scores)))
-    values = (metrics.exponential_gain(relevance) * paid).sum(-1)
+    values = (exponential_gain(relevance) * paid).sum(-1)
     slope = 1.0 - len(scores) * scores.softmax(-1)
     return ((values - values.mean())[:, None] * slope).mean(0)
 
@@ -90,7 +91,7 @@ gradient = Question(
         "leave_one_out": partial(_estimate, baseline="loo"),
         "reversed": lambda s, rel, r: -_estimate(s, rel, r),
         "natural_log": lambda s, rel, r: _estimate(s, rel, r) / math.log(2),
-        "linear_gain": partial(_estimate, gain=metrics.linear_gain),
+        "linear_gain": partial(_estimate, gain=linear_gain),
         "by_number": _by_number,
         "with_replacement": _with_replacement,
     },

@@ -1,0 +1,83 @@
+"""What a relevance is worth: a gain to the reader, merit to the document (chapters 2 and 5)."""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from fairpg_lite import _check
+
+#: A gain or a merit of your own: a function of relevance, elementwise.
+Gain = Callable[[Tensor], Tensor]
+Merit = Callable[[Tensor], Tensor]
+
+
+def exponential_gain(relevance: Tensor) -> Tensor:
+    """u = 2**rel - 1, the paper's utility of a document.
+
+    Chapter 2, eq-02-gain; section 2.1 of the paper.
+    """
+    return torch.exp2(relevance) - 1.0
+
+
+def linear_gain(relevance: Tensor) -> Tensor:
+    """u = rel.
+
+    Chapter 2.
+    """
+    return relevance
+
+
+def binary_gain(relevance: Tensor) -> Tensor:
+    """u = 1 for any relevance above zero, else 0.
+
+    Chapter 2.
+    """
+    return (relevance > 0).to(relevance.dtype)
+
+
+#: Gains by name. The paper's experiments use ``exponential``.
+GAINS: dict[str, Gain] = {
+    "exponential": exponential_gain,
+    "linear": linear_gain,
+    "binary": binary_gain,
+}
+#: Merit as a function of relevance. The paper's experiments use ``identity``.
+MERITS: dict[str, Merit] = {
+    "identity": lambda relevance: relevance,
+    "square": torch.square,
+    "sqrt": torch.sqrt,
+}
+
+
+def gains_of(where: str, relevance: Tensor, gain: str | Gain, mask: Tensor | None) -> Tensor:
+    """Gain ``(…, n)`` per document, zero for padding; an error names the function ``where``."""
+    _check.floating(where, "relevance", relevance)
+    if mask is not None:
+        _check.same_shape(where, "mask", mask, "relevance", relevance.shape)
+        relevance = torch.where(mask, relevance, 0.0)
+    _check.finite(where, "relevance", relevance)
+    if not callable(gain):
+        if gain not in GAINS:
+            raise ValueError(f"{where}: gain is {gain!r}; choose one of {list(GAINS)}.")
+        gain = GAINS[gain]
+    gains = gain(relevance)
+    _check.representable(where, "the gain", gains, relevance)
+    return gains if mask is None else torch.where(mask, gains, 0.0)
+
+
+def merit_of(relevance: Tensor, merit: str | Merit = "identity") -> Tensor:
+    """Merit ``(…, n)`` of documents with this relevance: "identity", "square", "sqrt" or your own.
+
+    Chapter 5; section 2.2 of the paper.
+
+    >>> merit_of(torch.tensor([0.0, 4.0]), "sqrt")
+    tensor([0., 2.])
+    """
+    if callable(merit):
+        return merit(relevance)
+    if merit not in MERITS:
+        raise ValueError(
+            f"merit_of: merit is {merit!r}; choose one of {list(MERITS)} or a function."
+        )
+    return MERITS[merit](relevance)
