@@ -40,9 +40,9 @@ class TrainConfig(Objective):
     dtype: torch.dtype | None = None
     """Number format of training; None keeps the scorer's."""
     device: str = "cpu"
-    """Where to train: a name, or a `torch.device`, of which the name is kept."""
+    """Where to train, a name or a `torch.device`, of which the name is kept."""
     compiled: str | bool = "auto"
-    """Whether Numba trains instead of autograd, to the same numbers: "auto" where it can and where
+    """Whether Numba trains instead of autograd, to the same numbers; "auto" where it can and where
     that pays, True (an error where it cannot), or False."""
 
     def __post_init__(self) -> None:

@@ -19,7 +19,7 @@ from torch import Tensor
 from fairpg_lite._check import differentiable_once
 from fairpg_lite.nodes import discount_nodes, log_weights, named_nodes, reachable, times
 
-#: Default accuracy of exact exposure: errors of about 1e-11 in v and 1e-9 in its gradient.
+#: Default accuracy of exact exposure, with errors of about 1e-11 in v and 1e-9 in its gradient.
 TOLERANCE = 1e-10
 
 # Elements of the largest temporary; longer grids are walked in pieces of this size.

@@ -40,7 +40,7 @@ class History:
     valid_utility: list[float] = field(default_factory=list)
     valid_disparity: list[float] = field(default_factory=list)
     stopped: str = ""
-    """Why training ended: "epochs", "patience" or "interrupted"."""
+    """Why training ended, "epochs", "patience" or "interrupted"."""
     kept: int = 0
     """The epoch, counted from 1, whose weights the scorer holds; 0 before the first."""
     compiled: bool = False

@@ -19,9 +19,9 @@ from fairpg_lite.disparity import group_disparity, individual_disparity
 from fairpg_lite.policy import PlackettLuce
 from fairpg_lite.relevance import GAINS, MERITS, Gain, Merit, merit_of
 
-#: A disparity of your own: (exposure, merit, groups, mask) -> one value per query.
+#: A disparity of your own, (exposure, merit, groups, mask) -> one value per query.
 Disparity = Callable[[Tensor, Tensor, Tensor | None, Tensor | None], Tensor]
-#: A utility of your own, larger is better: (rankings, relevance, mask=mask) -> one value each.
+#: A utility of your own, larger is better, (rankings, relevance, mask=mask) -> one value each.
 Utility = Callable[..., Tensor]
 
 LINEAR_UTILITIES = ("ndcg", "dcg")
@@ -43,18 +43,18 @@ class Objective:
     """"group" (D_group), "gap" (the same in both directions), "individual" (D_ind), None, or a
     function of exposure and merit."""
     utility: str | Utility = "ndcg"
-    """"ndcg", "dcg", "err", "average_rank" (lower is better: its negative is maximised),
+    """"ndcg", "dcg", "err", "average_rank" (lower is better, so its negative counts),
     "average_precision", "reciprocal_rank", or a function of rankings, to be maximised."""
     method: str = "sample"
-    """How exposure gets its gradient: "sample" as in the paper, or "exact"."""
+    """How exposure gets its gradient, "sample" as in the paper or "exact"."""
     samples: int = 10
     """Rankings drawn per query, the paper's S."""
     baseline: str | None = "mean"
-    """What is subtracted from a reward: "mean" (the paper), "loo" (unbiased) or None."""
+    """What is subtracted from a reward, "mean" (the paper), "loo" (unbiased) or None."""
     entropy: float = 0.0
     """Weight of the entropy of Softmax(scores), the paper's gamma."""
     merit: str | Merit = "identity"
-    """Merit as a function of relevance: "identity", "square", "sqrt" or a function."""
+    """Merit as a function of relevance, "identity", "square", "sqrt" or a function."""
     position_bias: Tensor | None = None
     """Attention per position ``(n,)`` for exposure and utility; None is 1/log2(1+j)."""
     undefined: float = 0.0
@@ -62,7 +62,7 @@ class Objective:
     tolerance: float = 1e-5
     """Accuracy of exact exposure while training."""
     gain: str | Gain = "exponential"
-    """Gain of a relevance in NDCG and DCG: "exponential", "linear", "binary" or a function."""
+    """Gain of a relevance in NDCG and DCG, "exponential", "linear", "binary" or a function."""
 
     def __post_init__(self) -> None:
         self._whole("samples")

@@ -45,7 +45,7 @@ class PlackettLuce:
 
     @property
     def batch_shape(self) -> torch.Size:
-        """Shape of the leading axes: the queries.
+        """Shape of the leading axes, the queries.
 
         Chapter 3.
         """
@@ -53,7 +53,7 @@ class PlackettLuce:
 
     @property
     def event_shape(self) -> torch.Size:
-        """``(n,)``: one outcome is a ranking of n documents.
+        """``(n,)``, as one outcome is a ranking of n documents.
 
         Chapter 3.
         """
@@ -92,7 +92,7 @@ class PlackettLuce:
 
     @property
     def mode(self) -> Tensor:
-        """The most probable ranking ``(…, n)``: documents by score, ties by index.
+        """The most probable ranking ``(…, n)``, documents by score and ties by index.
 
         Chapter 3.
         """

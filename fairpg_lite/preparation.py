@@ -39,19 +39,19 @@ class Preparation:
     zero_based: bool = False
     """Whether feature ids begin at 0; in LETOR files they begin at 1."""
     group_feature: int | None = None
-    """Id of the feature that holds the groups; None: the dataset's own groups, if any."""
+    """Id of the feature that holds the groups; None for the dataset's own, if any."""
     group_threshold: float | None = None
-    """Group 1 is above it, group 0 is the rest; None: one group per distinct value."""
+    """Group 1 is above it, group 0 is the rest; None for one group per distinct value."""
     group_values: tuple[float, ...] = ()
-    """Without a threshold: the values of groups 0, 1, … in the training set, rising."""
+    """Without a threshold, the values of groups 0, 1, … in the training set, rising."""
     drop_group_feature: bool = False
     """Whether the scorer is spared (or denied) the group feature."""
     groups_given: bool = False
     """Whether the training set came with groups of its own, a side file's, say."""
     mean: Tensor | None = None
-    """For "standard": what is subtracted from each column that is left."""
+    """For "standard", what is subtracted from each column that is left."""
     divisor: Tensor | None = None
-    """For "standard": what it is divided by; 1 for a constant column."""
+    """For "standard", what it is divided by; 1 for a constant column."""
 
     def __post_init__(self) -> None:
         if self.normalize not in NORMALIZATIONS:

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from fairpg_lite import _check
 
-#: A gain or a merit of your own: a function of relevance, elementwise.
+#: A gain or a merit of your own, a function of relevance, elementwise.
 Gain = Callable[[Tensor], Tensor]
 Merit = Callable[[Tensor], Tensor]
 

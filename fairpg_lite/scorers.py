@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from fairpg_lite.batch import Batch
 
-#: Anything that scores: a module, or a function of features (and mask).
+#: Anything that scores, a module or a function of features (and mask).
 Scorer = Callable[..., Tensor]
 
 

@@ -1,14 +1,18 @@
-"""Sphinx extension: the role `chapter`, a link to a chapter by its number.
+"""Sphinx extension: the role `chapter`, a link to a chapter by its number, also in docstrings.
 
 ``{chapter}`chapter 5` `` shows "chapter 5" and leads there. A chapter that the book announces and
 does not have yet stays plain text, so that the sentence is right now and the link comes with the
 chapter. A number that is none of the book's chapters is a warning, and so fails the build.
+
+In a docstring chapters and labels of equations stand as plain words, `Chapter 5, eq-05-dind`, which
+is what `help()` should show; on the page they become links, as far as the book has the chapter.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
+from typing import Any, NamedTuple
 
 from docutils import nodes
 from sphinx.application import Sphinx
@@ -47,6 +51,54 @@ class Chapter(SphinxRole):
         return [make_refnode(builder, self.env.docname, page, "", text)], []
 
 
+MENTION = re.compile(r"\b([Cc]hapters?) (\d+(?:(?:, | and | to )\d+)*)")
+EQUATION = re.compile(r"\beq-(\d\d)-\w+(?:-\w+)*")
+
+
+def linked(line: str, chapters: Collection[int]) -> str:
+    """Turn the chapters that a line names into links, and the equations of those among `chapters`.
+
+    >>> linked("Chapter 5, eq-05-dind; equation (3) of the paper.", {5})
+    ':chapter:`Chapter 5`, equation :eq:`eq-05-dind`; equation (3) of the paper.'
+    >>> linked("As in chapters 5 and 9, eq-09-gap.", {5})
+    'As in chapters :chapter:`5` and :chapter:`9`, eq-09-gap.'
+    """
+
+    def named(match: re.Match[str]) -> str:
+        if match[2].isdecimal():
+            return f":chapter:`{match[0]}`"
+        return f"{match[1]} " + re.sub(r"(\d+)", r":chapter:`\1`", match[2])
+
+    def equation(match: re.Match[str]) -> str:
+        return f"equation :eq:`{match[0]}`" if int(match[1]) in chapters else match[0]
+
+    return EQUATION.sub(equation, MENTION.sub(named, line))
+
+
+def link_docstring(
+    app: Sphinx, what: str, name: str, thing: Any, options: Any, lines: list[str]
+) -> None:
+    here = chapter_pages(app.env.found_docs)
+    lines[:] = [x if x.lstrip().startswith((">>>", "...")) else linked(x, here) for x in lines]
+
+
+TUPLE_FIELD = type(NamedTuple("Pair", [("first", int)]).first)
+
+
+def leave_out(
+    app: Sphinx, what: str, name: str, thing: Any, skip: bool, options: Any
+) -> bool | None:
+    """Fields of a named tuple, whose docstring is "Alias for field number 0": the class says more.
+
+    >>> from collections import namedtuple
+    >>> leave_out(None, "class", "x", namedtuple("Point", "x y").x, False, None)
+    True
+    """
+    return True if isinstance(thing, TUPLE_FIELD) else None
+
+
 def setup(app: Sphinx) -> dict:
     app.add_role("chapter", Chapter())
+    app.connect("autodoc-process-docstring", link_docstring, priority=600)  # after napoleon
+    app.connect("autodoc-skip-member", leave_out)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -70,13 +70,13 @@ class FairPGRank:
 
     problem: Problem
     gradient: str = "sample"
-    """How exposure gets its gradient: "sample" as in the paper, or "exact"."""
+    """How exposure gets its gradient, "sample" as in the paper or "exact"."""
     samples: int = 10
     epochs: int = 5
     lr: float = 0.1
     lr_decay: float = 0.5
     compiled: InitVar[str | bool] = "auto"
-    """As in `TrainConfig`. No field, so not stored: both ways give the same numbers."""
+    """As in `TrainConfig`. No field, so not stored, since both ways give the same numbers."""
 
     def __post_init__(self, compiled: str | bool) -> None:
         object.__setattr__(self, "_compiled", compiled)
@@ -115,7 +115,7 @@ class PostProcessing:
 
     problem: Problem
     scaling: str = "definition"
-    """"definition": mean exposure over mean merit and gain 2^rel - 1, as in the paper's text;
+    """"definition" is mean exposure over mean merit and gain 2^rel - 1, as in the paper's text;
     "authors": what the published notebooks solve, sum over mean and the estimate as gain."""
     on_train: bool = False
     """Whether the training queries are ranked as well; five times the work on German Credit."""

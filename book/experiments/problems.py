@@ -36,7 +36,7 @@ class SyntheticData:
     """
 
     clip: float = 5.0
-    """Highest relevance: 5 in the paper's text, 4 in the authors' run."""
+    """Highest relevance, 5 in the paper's text, 4 in the authors' run."""
     n_queries: int = 100
 
     @property
@@ -55,9 +55,9 @@ class GermanData:
     attributes: int = 9
     """9 as in the authors' run (29 features), or 20 as in the paper's text (61)."""
     ratio: str = "weights"
-    """How "4:1" is read: "weights" of persons (authors), or "exact", 8 and 2 (text)."""
+    """How "four to one" is read, "weights" of persons (authors), or "exact", 8 and 2 (text)."""
     split: str = "rows"
-    """Training persons: the first 800 "rows" (authors), or "random"."""
+    """Training persons, the first 800 "rows" (authors), or "random"."""
     group: str = "sex"
     """"sex" as recorded, or "age" (25 or younger)."""
     redrawn: bool = False

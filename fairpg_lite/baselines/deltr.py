@@ -18,7 +18,7 @@ from fairpg_lite import _check
 from fairpg_lite.data import RankingDataset
 from fairpg_lite.scorers import LinearScorer
 
-#: Which gap is squared. DELTR's own is "one-sided": the protected group is behind.
+#: Which gap is squared. DELTR's own is "one-sided", where the protected group is behind.
 GAPS: dict[str, Callable[[Tensor], Tensor]] = {
     "one-sided": lambda behind: behind.relu(),
     "two-sided": lambda behind: behind,

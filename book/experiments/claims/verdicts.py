@@ -98,7 +98,7 @@ class Claim:
     words: str
     """What we take them to say."""
     rule: str
-    """Why these checks: how the words became numbers."""
+    """Why these checks, and how the words became numbers."""
     data: str = ""
     checks: Checks = ()
     parts: tuple[str, ...] = ()
