@@ -180,6 +180,15 @@ def test_no_random_wrong_function_gets_full_marks(task, scale, kind, seed):
     assert check(task, wrong) < TASKS[task].points
 
 
+def test_the_chapter_s_own_disparity_keeps_the_rules_of_task_8():
+    """An example that the task then refuses would lead every reader astray."""
+    text = (ROOT / "book" / "07_fair_pg_rank.md").read_text()
+    (source,) = re.findall(r"^(def below_floor\(.*?)^```$", text, re.M | re.S)
+    names = {}
+    exec(source, names)
+    assert check("task8", names["below_floor"]) == 8
+
+
 # --- answers that are none ------------------------------------------------------------------------
 
 
