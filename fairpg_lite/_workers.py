@@ -11,10 +11,18 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Generator, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Future, wait
+from concurrent.futures import (
+    FIRST_COMPLETED,
+    BrokenExecutor,
+    CancelledError,
+    Future,
+    ThreadPoolExecutor,
+    wait,
+)
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -38,7 +46,7 @@ def outcomes(
         from fairpg_lite._cluster import on_cluster
 
         with on_cluster(scheduler, [cell for _, cell in cells], patience) as (submit, watch):
-            yield from _gather(submit, cells, {}, watch=watch)
+            yield from _gather(submit, cells, watch=watch)
     elif n_jobs == 1:
         for number, cell in cells:
             yield number, compute(cell, torch.get_default_dtype())
@@ -58,30 +66,34 @@ def _in_processes(cells: Sequence[tuple[int, Cell]], n_jobs: int) -> Outcomes:
     # A terminal sends Ctrl-C to all of a group; this process alone answers it.
     deaf = {"initializer": signal.signal, "initargs": (signal.SIGINT, signal.SIG_IGN)}
     pool = loky.get_reusable_executor(workers, timeout=300, env=_ONE_THREAD, **deaf)
-    given: dict[Future, int] = {}
-    try:
-        yield from _gather(pool.submit, cells, given, at_once=2 * workers)
-    except BaseException:  # Ctrl-C, or the caller has closed this generator
-        # Killed, loky's thread looks for work that is handed in and not yet taken, and fails with
-        # a traceback of its own; `at_once` is less than its queue holds, so it takes all soon.
-        while not all(future.running() or future.done() for future in given):
-            time.sleep(0.01)
-        pool.shutdown(wait=True, kill_workers=True)
-        raise
+    given: list[Future] = []
+
+    def submit(*job: Any) -> Future:
+        given.append(pool.submit(*job))
+        return given[-1]
+
+    # Ctrl-C interrupts the main thread only, so what another hands in is always known here.
+    with ThreadPoolExecutor(1) as hand:
+        try:
+            yield from _gather(lambda *job: hand.submit(submit, *job).result(), cells, 2 * workers)
+        except BaseException:  # Ctrl-C, or the caller has closed this generator
+            # Killed, loky's thread looks for work that is handed in and not yet taken, and fails
+            # with a traceback of its own; its queue holds more than `at_once`, so it takes all.
+            hand.shutdown(wait=True)
+            while not all(future.running() or future.done() for future in given):
+                time.sleep(0.01)
+            pool.shutdown(wait=True, kill_workers=True)
+            raise
 
 
 def _gather(
     submit: Callable[..., Future],
     cells: Sequence[tuple[int, Cell]],
-    given: dict[Future, int],
     at_once: int = sys.maxsize,
     watch: Callable[[], None] = lambda: None,
 ) -> Outcomes:
-    """All ``cells``, so many at once, on any executor; ``watch`` is called while nothing comes.
-
-    ``given`` holds what is handed in and not yet back.
-    """
-    waiting = iter(cells)
+    """All ``cells``, so many at once, on any executor; ``watch`` is called while nothing comes."""
+    waiting, given = iter(cells), dict[Future, int]()
     while True:
         try:
             for number, cell in islice(waiting, at_once - len(given)):
