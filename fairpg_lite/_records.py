@@ -133,8 +133,9 @@ def _described(value: Any) -> Any:
 
 
 def _settings(value: Any) -> Record:
-    fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
-    return {"class": type(value).__name__, **fields}
+    """Class and fields, without those that make no difference (``field(compare=False)``)."""
+    fields = [field.name for field in dataclasses.fields(value) if field.compare]
+    return {"class": type(value).__name__, **{name: getattr(value, name) for name in fields}}
 
 
 def key(record: Record) -> Key:

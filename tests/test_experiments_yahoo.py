@@ -13,8 +13,8 @@ from sklearn.metrics import ndcg_score
 from experiments import mslr, ranking_data, yahoo
 from experiments.__main__ import main
 from experiments.rankers import FairPGRank, RankSVM, Trees, measure
-from experiments.rankers_report import PAPER_TABLE_1, data_of
-from experiments.ranking_data import cached_stand_in, load_parts
+from experiments.rankers_report import PAPER_TABLE_1, data_of, kept_epoch
+from experiments.ranking_data import load_parts, stand_in
 from experiments.stand_in import yahoo_like
 from fairpg_lite import LinearScorer, RankingDataset, fit, mslr_sample
 from fairpg_lite.baselines import gbdt, rank_svm
@@ -131,7 +131,7 @@ def test_a_cell_is_equal_when_run_again(on_files, files, on_mslr, tmp_path):
         parts.train,
         interrupted.config(100.0, 0),
         progress=False,
-        checkpoint=interrupted._checkpoint(100.0, 0),
+        checkpoint=interrupted.checkpoint(100.0, 0),
     )
     went_on = FairPGRank(epochs=3, **settings)
     assert list(tmp_path.glob("*.pt"))
@@ -156,13 +156,13 @@ def test_the_kept_epoch_is_the_one_that_was_judged(on_files):
     settings = {"data": "mslr", "share": 0.1, "model": "neural", "entropy": 0.0, "lr": 0.01}
     ranker = FairPGRank(**settings, epochs=4, patience=4)
     cell = {"lam": 30.0, "config": {"patience": 4}, "result": ranker(30.0, 0)}
-    kept = mslr.kept_epoch(cell)
+    kept = kept_epoch(cell)
     assert kept < 4
     shorter = FairPGRank(**settings, epochs=kept)(30.0, 0)
     for name in ("test_ndcg_at_10", "test_policy_d_ind", "train_policy_ndcg"):
         assert shorter[name] == cell["result"][name]
     (last, *_) = (c for c in on_files[0] if c["method"].startswith("fair_pg_rank"))
-    assert mslr.kept_epoch(last) == 3
+    assert kept_epoch(last) == 3
 
 
 def by_hand(scores, relevance):
@@ -331,20 +331,23 @@ def test_a_process_loads_its_data_once(files, monkeypatch):
 
 
 def test_the_large_stand_in_is_made_once_and_mapped(tmp_path, monkeypatch):
-    made = cached_stand_in("test", 30, tmp_path)
+    monkeypatch.setattr(ranking_data, "user_cache_directory", lambda: tmp_path)
+    monkeypatch.setattr(ranking_data, "IN_MEMORY", 29)
+    made = stand_in("test", 30)
     target = tmp_path / "stand-in-seed0" / "test-30.safetensors"
     assert torch.equal(made.features, yahoo_like(30, part="test").features)
     before = target.stat().st_mtime_ns
-    again = cached_stand_in("test", 30, tmp_path)
+    again = stand_in("test", 30)
     assert torch.equal(again.features, made.features)
     assert target.stat().st_mtime_ns == before
     # Another recipe's data under this name are replaced.
     yahoo_like(30, 1, part="test").save(target, overwrite=True)
-    assert torch.equal(cached_stand_in("test", 30, tmp_path).features, made.features)
+    assert torch.equal(stand_in("test", 30).features, made.features)
     blocked = tmp_path / "blocked"
     blocked.write_text("")
+    monkeypatch.setattr(ranking_data, "user_cache_directory", lambda: blocked)
     with pytest.warns(UserWarning, match="could not be written"):
-        assert len(cached_stand_in("test", 30, blocked)) == 30
+        assert len(stand_in("test", 30)) == 30
 
 
 def test_wrong_calls_say_what_to_do(files, tmp_path, monkeypatch):

@@ -88,8 +88,8 @@ def test_stored_optima_beat_their_neighbours_and_every_sorted_list(seed):
 def test_a_sorted_list_takes_the_place_of_worse_weights(small):
     lists = sorted_lists(small, angles=19)
     useful = lists.loc[lists.ndcg.idxmax()]
-    row = best_row(small, 4, 0.0, [0.1, -0.2], lists)
+    row = best_row(small, 0.0, [0.1, -0.2], lists)
     assert (row["angle"], row["ndcg"], row["length"]) == (useful.angle, useful.ndcg, math.inf)
-    row = best_row(small, 4, 100.0, [0.1, 0.05], lists)
+    row = best_row(small, 100.0, [0.1, 0.05], lists)
     assert row["length"] == pytest.approx(math.hypot(0.1, 0.05))
     assert row["angle"] == pytest.approx(math.degrees(math.atan2(0.05, 0.1)))

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from experiments import reproduction
-from experiments.summary import summarise, write_summary
+from experiments.summary import MAIN_COLUMNS, summarise, write_summary
 from fairpg_lite.sweep import load_cells, run_cells
 
 RESULTS = Path(__file__).resolve().parent.parent / "results"
@@ -92,7 +92,7 @@ def test_summaries_are_those_of_the_cells(name, tmp_path):
     by_key = {key(c["method"], c["lam"], c["seed"]): c for c in stored(name)}
     records = [by_key[key(c.experiment.name, c.lam, c.seed)] for c in cells]
     data = module.DATA if isinstance(module.DATA, str) else module.DATA(records)
-    columns = getattr(module, "COLUMNS", None)
+    columns = getattr(module, "COLUMNS", MAIN_COLUMNS)
     assert about(name)["data"] == data
     command = about(name)["command"]
     path = write_summary(records, tmp_path, command=command, data=data, columns=columns)

@@ -7,23 +7,15 @@ figure from stored cells; and ``DATA``, one sentence naming the data, or a funct
 import importlib
 from types import ModuleType
 
-#: Where each reproduction lives; imported when it is asked for.
-REPRODUCTIONS = {
-    "synthetic": "experiments.synthetic",
-    "german": "experiments.german",
-    "yahoo": "experiments.yahoo",
-    "mslr": "experiments.mslr",
-}
+REPRODUCTIONS = ("synthetic", "german", "yahoo", "mslr")
 
 
 def reproduction(name: str) -> ModuleType:
-    """The module of one reproduction.
+    """The module of one reproduction, imported when it is asked for.
 
     >>> reproduction("synthetic").__name__
     'experiments.synthetic'
     """
     if name not in REPRODUCTIONS:
-        raise ValueError(
-            f"reproduction: there is no experiment {name!r}; choose one of {list(REPRODUCTIONS)}."
-        )
-    return importlib.import_module(REPRODUCTIONS[name])
+        raise ValueError(f"reproduction: there is no {name!r}; choose one of {REPRODUCTIONS}.")
+    return importlib.import_module(f"experiments.{name}")

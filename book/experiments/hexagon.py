@@ -5,8 +5,6 @@ More exposure for document 1 points up, for document 2 down to the right, for do
 left, in every chapter and in the explorable alike.
 """
 
-from __future__ import annotations
-
 import itertools
 from typing import Any
 
@@ -30,19 +28,14 @@ def flat(exposure: Tensor) -> Tensor:
     return exposure.double() @ AXES
 
 
-def list_name(ranking: Tensor) -> str:
-    """The documents of a list from the top, numbered from 1: "213"."""
-    return "".join(str(document + 1) for document in ranking.tolist())
-
-
 def draw_hexagon(ax: Any, notes: list[str] | None = None, spread: float = 1.5) -> None:
     """The outline and the names of its corners, each with a note below if there are any."""
     points = flat(corners())
     order = torch.atan2(points[:, 1], points[:, 0]).argsort()
     ax.fill(*points[order].T, facecolor="none", edgecolor=PALETTE["grey"], lw=1)
     for index, (ranking, point) in enumerate(zip(LISTS, points, strict=True)):
-        note = f"\n{notes[index]}" if notes else ""
-        x, y = spread * point
-        ax.text(x, y, list_name(ranking) + note, ha="center", va="center", fontsize=9)
+        name = "".join(str(document + 1) for document in ranking.tolist())
+        name += f"\n{notes[index]}" if notes else ""
+        ax.text(*(spread * point), name, ha="center", va="center", fontsize=9)
     ax.set(aspect="equal", xlim=(-0.75, 0.75), ylim=(-0.65, 0.86))
     ax.set_axis_off()

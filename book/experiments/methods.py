@@ -10,7 +10,8 @@ exact exposure:
 - ``lottery_…`` and ``temperature_…``: what `experiments.mixtures` needs, on the test queries.
 """
 
-from dataclasses import InitVar, dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -22,31 +23,37 @@ from fairpg_lite import baselines
 from fairpg_lite.config import TrainConfig
 from fairpg_lite.data import RankingDataset
 from fairpg_lite.evaluate import evaluate
-from fairpg_lite.evaluation import Evaluation
 from fairpg_lite.relevance import exponential_gain, linear_gain
 from fairpg_lite.scorers import LinearScorer
+from fairpg_lite.sweep import Cell, grid
 from fairpg_lite.train import fit
 
 
-def measures(found: Evaluation, prefix: str = "") -> dict[str, float]:
-    """The three numbers that the methods are compared by."""
-    values = {"ndcg": found.ndcg, "d_group": found.d_group, "group_gap": found.group_gap}
-    return {prefix + name: value for name, value in values.items()}
-
-
-def judge(scorer: Any, dataset: RankingDataset, prefix: str = "") -> dict[str, float]:
-    """A scorer as a stochastic policy, and sorted: its most probable ranking."""
+def measures(policy: Any, dataset: RankingDataset, prefix: str = "", **how: Any) -> dict[str, Any]:
+    """The three numbers that the methods are compared by; ``how`` is that of `evaluate`."""
     # ERR is the only sampled measure and is not used here: one sample will do.
-    policy = evaluate(scorer, dataset, samples=1)
-    best = evaluate(scorer, dataset, deterministic=True)
-    return measures(policy, prefix) | measures(best, prefix + "sorted_")
+    found = evaluate(policy, dataset, samples=1, **how)
+    return {prefix + name: getattr(found, name) for name in ("ndcg", "d_group", "group_gap")}
 
 
-def judge_parts(scorer: Any, parts: Parts) -> dict[str, Any]:
-    """The test queries' measures, and the training queries' if they are not the same."""
-    found: dict[str, Any] = judge(scorer, parts.test)
+def judge(scorer: nn.Module, parts: Parts) -> dict[str, Any]:
+    """A linear model: its weights, and what it is worth as a policy and as its sorted list."""
+    assert isinstance(scorer, LinearScorer)
+    theta = scorer.linear.weight.detach().flatten().tolist()
+    found: dict[str, Any] = {"theta": theta}
+    if len(theta) == 2:  # the paper's two parameters, by name
+        found |= {"theta1": theta[0], "theta2": theta[1]}
     found |= mixtures.lotteries(scorer, parts.test)
-    return found if parts.train is parts.test else found | judge(scorer, parts.train, "train_")
+    for prefix, dataset in _judged(parts):
+        found |= measures(scorer, dataset, prefix)
+        found |= measures(scorer, dataset, f"{prefix}sorted_", deterministic=True)
+    return found
+
+
+def _judged(parts: Parts) -> list[tuple[str, RankingDataset]]:
+    """The test queries, and the training queries if they are not the same."""
+    train = [] if parts.train is parts.test else [("train_", parts.train)]
+    return [("", parts.test), *train]
 
 
 def initial(dataset: RankingDataset, seed: int) -> LinearScorer:
@@ -54,14 +61,6 @@ def initial(dataset: RankingDataset, seed: int) -> LinearScorer:
     # Far from the small seeds that draw the data, the order of queries and the rankings.
     generator = torch.Generator().manual_seed(1_000_003 + seed)
     return LinearScorer(dataset.n_features, generator=generator, dtype=dataset.features.dtype)
-
-
-def weights(scorer: nn.Module) -> dict[str, Any]:
-    """The linear model: ``theta``, and each of the paper's two parameters by name."""
-    assert isinstance(scorer, LinearScorer)
-    theta = scorer.linear.weight.detach().flatten().tolist()
-    named = {f"theta{i}": value for i, value in enumerate(theta, start=1)}
-    return {"theta": theta, **(named if len(theta) == 2 else {})}
 
 
 @dataclass(frozen=True)
@@ -75,11 +74,8 @@ class FairPGRank:
     epochs: int = 5
     lr: float = 0.1
     lr_decay: float = 0.5
-    compiled: InitVar[str | bool] = "auto"
-    """As in `TrainConfig`. No field, so not stored, since both ways give the same numbers."""
-
-    def __post_init__(self, compiled: str | bool) -> None:
-        object.__setattr__(self, "_compiled", compiled)
+    compiled: str | bool = field(default="auto", compare=False)
+    """As in `TrainConfig`; not stored, as both ways give the same numbers."""
 
     @property
     def name(self) -> str:
@@ -88,22 +84,14 @@ class FairPGRank:
     def __call__(self, lam: float, seed: int) -> dict[str, Any]:
         parts = self.problem.load(seed)
         scorer = initial(parts.train, seed)
-        config = TrainConfig(
-            lam=lam,
-            method=self.gradient,
-            samples=self.samples,
-            epochs=self.epochs,
-            lr=self.lr,
-            lr_decay=self.lr_decay,
-            compiled=self.__dict__["_compiled"],
-            seed=seed,
-        )
+        names = ("samples", "epochs", "lr", "lr_decay", "compiled")
+        settings = {name: getattr(self, name) for name in names}
+        config = TrainConfig(lam=lam, method=self.gradient, seed=seed, **settings)
         history = fit(scorer, parts.train, config, progress=False)
         if history.stopped == "interrupted":
             # A training that Ctrl-C cut short is no result.
             raise KeyboardInterrupt
-        hot = mixtures.heat(scorer, parts.test) if lam == 0 else {}
-        return weights(scorer) | judge_parts(scorer, parts) | hot
+        return judge(scorer, parts) | (mixtures.heat(scorer, parts.test) if lam == 0 else {})
 
 
 @dataclass(frozen=True)
@@ -128,22 +116,15 @@ class PostProcessing:
         parts = self.problem.load(seed)
         model = baselines.linear_regression(parts.train)
         result: dict[str, Any] = {"regression": model.linear.weight.detach().flatten().tolist()}
-        result |= self.judge(model, parts.test, lam)
-        if self.on_train and parts.train is not parts.test:
-            result |= self.judge(model, parts.train, lam, "train_")
-        return result
-
-    def judge(
-        self, model: nn.Module, dataset: RankingDataset, lam: float, prefix: str = ""
-    ) -> dict[str, Any]:
-        estimate: Tensor = model(dataset.features).detach()
         gain = linear_gain if self.scaling == "authors" else exponential_gain
-        matrices = baselines.post_process(dataset, estimate, lam, scaling=self.scaling, gain=gain)
-        believed = dataset.replace(relevance=estimate.clamp(min=0.0))
-        thought = evaluate(matrices, believed).d_group
-        found: dict[str, Any] = measures(evaluate(matrices, dataset), prefix)
-        found |= {} if prefix else mixtures.lottery_of(matrices, dataset)
-        return found | {f"{prefix}d_group_estimated": thought}
+        for prefix, data in _judged(parts) if self.on_train else [("", parts.test)]:
+            estimate: Tensor = model(data.features).detach()
+            matrices = baselines.post_process(data, estimate, lam, scaling=self.scaling, gain=gain)
+            believed = data.replace(relevance=estimate.clamp(min=0.0))
+            result |= measures(matrices, data, prefix)
+            result[f"{prefix}d_group_estimated"] = evaluate(matrices, believed).d_group
+            result |= {} if prefix else mixtures.lottery_of(matrices, data)
+        return result
 
 
 @dataclass(frozen=True)
@@ -168,16 +149,7 @@ class Deltr:
         parts = self.problem.load(seed)
         start = initial(parts.train, seed)
         scorer = baselines.deltr(parts.train, lam, gap=self.gap, target=self.target, scorer=start)
-        return weights(scorer) | judge_parts(scorer, parts)
-
-
-def all_deltr(problem: Problem) -> list[Deltr]:
-    """DELTR's own penalty, the paper's text, and the authors' code."""
-    return [
-        Deltr(problem, "one-sided"),
-        Deltr(problem, "two-sided"),
-        Deltr(problem, "reversed", "relevance"),
-    ]
+        return judge(scorer, parts)
 
 
 @dataclass(frozen=True)
@@ -193,10 +165,9 @@ class Uniform:
     def __call__(self, lam: float, seed: int) -> dict[str, Any]:
         if lam != 0:
             raise ValueError(f"Uniform: lam is {lam}, and there is nothing to weigh; use lam=0.")
-        parts = self.problem.load(seed)
-        result = measures(evaluate(_no_scores, parts.test, samples=1))
-        if parts.train is not parts.test:
-            result |= measures(evaluate(_no_scores, parts.train, samples=1), "train_")
+        result: dict[str, Any] = {}
+        for prefix, dataset in _judged(self.problem.load(seed)):
+            result |= measures(torch.zeros(dataset.n_documents).double(), dataset, prefix)
         return result
 
 
@@ -213,13 +184,33 @@ class Fixed:
         return f"fixed-{self.use:g}-{self.problem.name}"
 
     def __call__(self, lam: float, seed: int) -> dict[str, Any]:
-        parts = self.problem.load(seed)
         scorer = LinearScorer(2, dtype=torch.float64)
-        nn.init.constant_(scorer.linear.weight, 5.0)
         with torch.no_grad():
-            scorer.linear.weight[0, 1] *= self.use
-        return weights(scorer) | judge_parts(scorer, parts)
+            scorer.linear.weight.copy_(torch.tensor([[5.0, 5.0 * self.use]]))
+        return judge(scorer, self.problem.load(seed))
 
 
-def _no_scores(features: Tensor) -> Tensor:
-    return features[..., 0] * 0.0
+def rivals(
+    problem: Problem,
+    programmes: Mapping[str, Sequence[float]],
+    deltr: Sequence[float],
+    seeds: Iterable[int],
+    on_train: bool = False,
+) -> list[Cell]:
+    """The cells of all that the paper compares with, and of the uniform policy.
+
+    ``programmes`` are the lambdas of post-processing by scaling, ``deltr`` those of DELTR's own
+    penalty, of the paper's text and of the authors' code.
+    """
+    cells = []
+    for scaling, lambdas in programmes.items():
+        cells += grid(PostProcessing(problem, scaling, on_train), lambdas, seeds)
+    kinds = (("one-sided", "softmax"), ("two-sided", "softmax"), ("reversed", "relevance"))
+    for gap, target in kinds:
+        cells += grid(Deltr(problem, gap, target), deltr, seeds)
+    return cells + grid(Uniform(problem), [0.0], seeds)
+
+
+def few(lambdas: Sequence[float]) -> tuple[float, ...]:
+    """What a quick version runs: the first, the last and one between show the shape."""
+    return (lambdas[0], lambdas[len(lambdas) // 2], lambdas[-1])

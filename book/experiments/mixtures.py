@@ -7,24 +7,17 @@ exposure averaged within each query, and stored with the run (chapters 9, 12 and
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 import torch
 from torch import Tensor
 
-from experiments.names import problem_key
-from fairpg_lite._extras import require
+import fairpg_lite as fl
+from experiments.names import split_name
 from fairpg_lite.batch import Batch
-from fairpg_lite.data import RankingDataset
-from fairpg_lite.disparity import group_disparity
-from fairpg_lite.evaluate import evaluate
-from fairpg_lite.exposure import position_bias, ranking_exposure
-from fairpg_lite.policy import PlackettLuce
 from fairpg_lite.scorers import Scorer, score
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 Cells = Iterable[Mapping[str, Any]]
 
@@ -35,23 +28,21 @@ TEMPERATURES = tuple(2 ** (k / 4) for k in range(1, 29))
 DIGITS = 8
 
 
-def lotteries(scorer: Scorer, dataset: RankingDataset) -> dict[str, list[float]]:
+def lotteries(scorer: Scorer, dataset: fl.RankingDataset) -> dict[str, list[float]]:
     """D_group at every probability in `CHANCES`, for a scorer's policy and for its sorted list."""
 
     def policy(batch: Batch) -> Tensor:
-        return PlackettLuce(score(scorer, batch), batch.mask).exposure()
+        return fl.PlackettLuce(score(scorer, batch), batch.mask).exposure()
 
     def ranking(batch: Batch) -> Tensor:
-        mode = PlackettLuce(score(scorer, batch), batch.mask).mode
-        return ranking_exposure(mode, _bias(batch), batch.mask)
+        mode = fl.PlackettLuce(score(scorer, batch), batch.mask).mode
+        return fl.ranking_exposure(mode, _bias(batch), batch.mask)
 
-    return {
-        "lottery_d_group": mixed(policy, dataset),
-        "sorted_lottery_d_group": mixed(ranking, dataset),
-    }
+    mixtures = {"lottery_d_group": policy, "sorted_lottery_d_group": ranking}
+    return {name: mixed(exposure, dataset) for name, exposure in mixtures.items()}
 
 
-def lottery_of(matrices: Sequence[Tensor], dataset: RankingDataset) -> dict[str, list[float]]:
+def lottery_of(matrices: Sequence[Tensor], dataset: fl.RankingDataset) -> dict[str, list[float]]:
     """The same for one probability matrix ``(n, n)`` per query, row = document."""
 
     def exposure(batch: Batch) -> Tensor:
@@ -61,99 +52,77 @@ def lottery_of(matrices: Sequence[Tensor], dataset: RankingDataset) -> dict[str,
     return {"lottery_d_group": mixed(exposure, dataset, batch_size=1)}
 
 
+def _bias(batch: Batch) -> Tensor:
+    return fl.position_bias(batch.relevance.shape[-1], dtype=torch.float64)
+
+
+@torch.no_grad()
 def mixed(
-    exposure: Callable[[Batch], Tensor], dataset: RankingDataset, batch_size: int = 512
+    exposure: Callable[[Batch], Tensor], dataset: fl.RankingDataset, batch_size: int = 512
 ) -> list[float]:
     """D_group of the lottery between a policy, by its exposure ``(B, n)``, and random lists."""
     chances = torch.tensor(CHANCES, dtype=torch.float64).view(-1, 1, 1)
     found = []
-    with torch.no_grad():
-        for batch in dataset.batches(batch_size, dtype=torch.float64):
-            own = exposure(batch)
-            # All rankings together pay the same in sum; a random list shares it out evenly.
-            even = own.sum(-1, keepdim=True) / batch.mask.sum(-1, keepdim=True) * batch.mask
-            both = (1.0 - chances) * own + chances * even
-            assert batch.groups is not None
-            parts = (batch.relevance, batch.groups, batch.mask)
-            found.append(group_disparity(both, *(part.expand(both.shape) for part in parts)))
-    return _stored(torch.cat(found, -1).mean(-1).tolist())
+    for batch in dataset.batches(batch_size, dtype=torch.float64):
+        own = exposure(batch)
+        # All rankings together pay the same in sum; a random list shares it out evenly.
+        even = own.sum(-1, keepdim=True) / batch.mask.sum(-1, keepdim=True) * batch.mask
+        both = (1.0 - chances) * own + chances * even
+        assert batch.groups is not None
+        parts = (batch.relevance, batch.groups, batch.mask)
+        found.append(fl.group_disparity(both, *(part.expand(both.shape) for part in parts)))
+    return [round(value, DIGITS) for value in torch.cat(found, -1).mean(-1).tolist()]
 
 
-def heat(scorer: Scorer, dataset: RankingDataset) -> dict[str, list[float]]:
+def heat(scorer: Scorer, dataset: fl.RankingDataset) -> dict[str, list[float]]:
     """NDCG and D_group of the policy with its scores divided by each of `TEMPERATURES`."""
-    found = []
-    for tau in TEMPERATURES:
-        found.append(evaluate(lambda x, tau=tau: scorer(x) / tau, dataset, samples=1))
+    scores = scorer(dataset.features).detach()
+    found = [fl.evaluate(scores / tau, dataset, samples=1) for tau in TEMPERATURES]
     return {
-        "temperature_ndcg": _stored(each.ndcg for each in found),
-        "temperature_d_group": _stored(each.d_group for each in found),
+        f"temperature_{name}": [round(getattr(each, name), DIGITS) for each in found]
+        for name in ("ndcg", "d_group")
     }
-
-
-def _bias(batch: Batch) -> Tensor:
-    return position_bias(batch.relevance.shape[-1], dtype=torch.float64)
-
-
-def _stored(values: Iterable[float]) -> list[float]:
-    return [round(value, DIGITS) for value in values]
-
-
-# Read back from stored cells
 
 
 def lottery_line(
     cells: Cells, method: str, lam: float = 0.0, *, ranking: bool = False
-) -> "pd.DataFrame":
-    """Every lottery between a method and random lists: seed, step, ndcg, d_group. Chapters 9, 12.
+) -> pd.DataFrame:
+    """Every lottery between a method and random lists, from stored cells. Chapters 9 and 12.
 
-    Args:
-        cells: stored cells, those of the uniform policy on the same data among them.
-        method: a stored name, such as ``"fair_pg_rank-sample-clip5"``.
-        lam: which of its runs.
-        ranking: the method's sorted list instead of its policy.
-
-    ``step`` is the probability of a random list, from 0 to 1. NDCG is linear in it.
+    Columns: seed, step, ndcg, d_group. ``step`` is the probability of a random list, from 0 to 1;
+    NDCG is linear in it. ``method`` is a stored name, such as ``"fair_pg_rank-sample-clip5"``;
+    ``ranking`` takes its sorted list instead of its policy. The cells of the uniform policy on the
+    same data must be there.
     """
-    cells = list(cells)
-    prefix = "sorted_" if ranking else ""
+    cells, prefix = list(cells), "sorted_" if ranking else ""
+    step, lines = np.array([0.0, *CHANCES, 1.0]), []
     own = _results(cells, method, lam)
-    chance = _results(cells, f"uniform-{problem_key(method)}", 0.0)
-    lines = []
+    chance = _results(cells, f"uniform-{split_name(method)[1]}", 0.0)
     for seed, result in own.items():
         # On fixed queries the uniform policy is the same for all seeds and stored once.
         even = chance.get(seed) or next(iter(chance.values()))
-        step = np.array([0.0, *CHANCES, 1.0])
         ndcg = (1 - step) * result[f"{prefix}ndcg"] + step * even["ndcg"]
         d_group = [result[f"{prefix}d_group"], *result[f"{prefix}lottery_d_group"], 0.0]
-        lines.append(_line(seed, step, ndcg, d_group))
-    return require("pandas", "experiments").concat(lines, ignore_index=True)
+        lines.append({"seed": seed, "step": step, "ndcg": ndcg, "d_group": d_group})
+    return pd.concat(map(pd.DataFrame, lines), ignore_index=True)
 
 
-def temperature_line(cells: Cells, method: str) -> "pd.DataFrame":
+def temperature_line(cells: Cells, method: str) -> pd.DataFrame:
     """A method without fairness, made ever more random: seed, step, ndcg, d_group. Chapters 9, 12.
 
     ``step`` is the temperature by which its scores at lambda 0 are divided, 1 first.
     """
     lines = []
-    for seed, result in _results(list(cells), method, 0.0).items():
-        ndcg, d_group = (
-            [result[name], *result[f"temperature_{name}"]] for name in ("ndcg", "d_group")
-        )
-        lines.append(_line(seed, [1.0, *TEMPERATURES], ndcg, d_group))
-    return require("pandas", "experiments").concat(lines, ignore_index=True)
-
-
-def _line(seed: int, step: Any, ndcg: Any, d_group: Any) -> "pd.DataFrame":
-    columns = {"seed": seed, "step": step, "ndcg": ndcg, "d_group": d_group}
-    return require("pandas", "experiments").DataFrame(columns)
+    for seed, result in _results(cells, method, 0.0).items():
+        line = {"seed": seed, "step": [1.0, *TEMPERATURES]}
+        line |= {n: [result[n], *result[f"temperature_{n}"]] for n in ("ndcg", "d_group")}
+        lines.append(line)
+    return pd.concat(map(pd.DataFrame, lines), ignore_index=True)
 
 
 def _results(cells: Cells, method: str, lam: float) -> dict[int, Mapping[str, Any]]:
-    found = {
-        cell["seed"]: cell["result"]
-        for cell in cells
-        if cell["method"] == method and cell["lam"] == lam and cell["status"] == "done"
-    }
+    runs = [cell for cell in cells if (cell["method"], cell["lam"]) == (method, lam)]
+    found = {cell["seed"]: cell["result"] for cell in runs if cell["status"] == "done"}
     if not found:
         raise LookupError(f"mixtures: there are no cells of {method} at lambda {lam:g}.")
     return found

@@ -1,6 +1,7 @@
-"""What people call a method: figures and tables say it in one place."""
+"""What people call a stored method, such as "deltr-reversed-clip4" or "rank_svm" (Part III)."""
 
-_READINGS = {
+#: Methods in words, in the order of the tables.
+READINGS = {
     "fair_pg_rank-sample": "Fair-PG-Rank",
     "fair_pg_rank-exact": "Fair-PG-Rank, exact gradient",
     "post_processing-definition": "post-processing (definition)",
@@ -19,8 +20,8 @@ _READINGS = {
     "gbdt": "GBDT (regression)",
     "lambdamart": "LambdaMART",
 }
-
-_VARIANTS = {
+#: The same for the data of the group-fairness experiments.
+VARIANTS = {
     "clip5": "relevance clipped at 5 (text)",
     "clip4": "relevance clipped at 4 (authors' run)",
     "sex": "sex as recorded, same queries for every seed",
@@ -30,58 +31,29 @@ _VARIANTS = {
 }
 
 
-def method_key(method_name: str) -> str:
-    """The method's part of a stored name, without that of the data.
+def split_name(name: str) -> tuple[str, str]:
+    """The method's and the data's part of a stored name; there may be no data's part.
 
-    >>> method_key("post_processing-authors-sex-redrawn")
-    'post_processing-authors'
+    >>> split_name("post_processing-authors-sex-redrawn"), split_name("rank_svm")
+    (('post_processing-authors', 'sex-redrawn'), ('rank_svm', ''))
     """
-    for key in _READINGS:
-        if method_name == key or method_name.startswith(key + "-"):
-            return key
-    return method_name
+    known = [key for key in READINGS if name == key or name.startswith(key + "-")]
+    method = known[0] if known else name
+    return method, name.removeprefix(method).lstrip("-")
 
 
-def problem_key(method_name: str) -> str:
-    """The data's part of a stored name; empty if there is none.
-
-    >>> problem_key("post_processing-authors-sex-redrawn")
-    'sex-redrawn'
-    """
-    return method_name[len(method_key(method_name)) :].lstrip("-")
-
-
-def rank(method_name: str) -> int:
-    """The method's place in a table: the paper's own first, unknown ones last."""
-    keys = list(_READINGS)
-    key = method_key(method_name)
-    return keys.index(key) if key in keys else len(keys)
-
-
-def problem_rank(method_name: str) -> int:
-    """The data's place among the tables, unknown ones last."""
-    keys = list(_VARIANTS)
-    key = problem_key(method_name)
-    return keys.index(key) if key in keys else len(keys)
-
-
-def reading(method_name: str) -> str:
-    """A stored method name in words, as figures and tables print it. Chapters 9 and 12.
+def reading(name: str) -> str:
+    """The method of a stored name in words, as figures and tables print it.
 
     >>> reading("post_processing-definition-clip5")
     'post-processing (definition)'
-    >>> reading("rank_svm")
-    'RankSVM'
     """
-    key = method_key(method_name)
-    return _READINGS.get(key, key.replace("_", " "))
+    method, _ = split_name(name)
+    return READINGS.get(method, method)
 
 
-def variant(method_name: str) -> str:
-    """The data's part of a stored name in words.
-
-    >>> variant("deltr-reversed-clip4")
-    "relevance clipped at 4 (authors' run)"
-    """
-    key = problem_key(method_name)
-    return _VARIANTS.get(key, key)
+def place(name: str) -> tuple[int, str, int, str]:
+    """A key to sort by: its data, then its method, each in the order above, unknown ones last."""
+    method, data = split_name(name)
+    variants, methods = [*VARIANTS, data], [*READINGS, method]
+    return variants.index(data), data, methods.index(method), method

@@ -7,11 +7,9 @@ kinks where a query's hinge switches, and it may have more than one hill.
 seeds, results/synthetic/optimum.csv (a quarter of an hour on one core).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -19,19 +17,11 @@ import torch
 from scipy.optimize import minimize
 from torch import Tensor
 
-from fairpg_lite import (
-    PlackettLuce,
-    RankingDataset,
-    expected_ndcg,
-    group_disparity,
-    position_bias,
-    ranking_exposure,
-    synthetic,
-)
+import fairpg_lite as fl
+from fairpg_lite import RankingDataset
 from fairpg_lite._files import write_whole
 from fairpg_lite.batch import Batch
 
-TOLERANCE = 1e-8  # of exact exposure
 STORED = Path(__file__).resolve().parents[2] / "results" / "synthetic" / "optimum.csv"
 #: Between 0 and 5 no finite weights need be best.
 LAMBDAS = (5.0, 8.0, 10.0, 12.0, 15.0, 18.0, 25.0)
@@ -47,15 +37,30 @@ class Optimum(NamedTuple):
     d_group: float
 
 
-def measured(batch: Batch, weights: Tensor) -> tuple[Tensor, Tensor]:
-    """Exact mean NDCG and D_group of the policy with scores ``features @ weights (d,)``."""
-    if batch.groups is None:
-        raise ValueError("optimum: these queries have no groups, so they have no D_group.")
-    policy = PlackettLuce(batch.features @ weights, batch.mask)
-    exposure = policy.exposure(tolerance=TOLERANCE)
-    ndcg = expected_ndcg(exposure, batch.relevance, mask=batch.mask)
-    d_group = group_disparity(exposure, batch.relevance, batch.groups, mask=batch.mask)
-    return ndcg.mean(), d_group.mean()
+def whole_batch(dataset: RankingDataset) -> Batch:
+    """All queries at once, in float64."""
+    return next(iter(dataset.batches(len(dataset), dtype=torch.float64)))
+
+
+def measured(batch: Batch, weights: Tensor, tolerance: float = 1e-8) -> tuple[Tensor, Tensor]:
+    """Mean NDCG and D_group ``(...)``, exact, with scores ``features @ weights (..., d)``."""
+    scores = _scores(batch, weights)
+    policy = fl.PlackettLuce(scores, batch.mask.expand(scores.shape))
+    return _means(batch, policy.exposure(tolerance=tolerance))
+
+
+def _scores(batch: Batch, weights: Tensor) -> Tensor:
+    """Scores ``(..., Q, n)`` of the queries by each of ``weights (..., d)``."""
+    return (batch.features @ weights[..., None, :, None]).squeeze(-1)
+
+
+def _means(batch: Batch, exposure: Tensor) -> tuple[Tensor, Tensor]:
+    """Mean NDCG and D_group ``(...)`` of exposure ``(..., Q, n)``."""
+    assert batch.groups is not None
+    parts = (batch.relevance, batch.groups, batch.mask)
+    relevance, groups, mask = (part.expand(exposure.shape) for part in parts)
+    ndcg = fl.expected_ndcg(exposure, relevance, mask=mask)
+    return ndcg.mean(-1), fl.group_disparity(exposure, relevance, groups, mask=mask).mean(-1)
 
 
 def optimum_path(
@@ -68,8 +73,7 @@ def optimum_path(
     the two optima counts. A simplex, which kinks do not stop, then finishes each. Finite
     weights need not be best: for small lam a sorted list, their limit, may beat all of them.
     """
-    batch = next(iter(dataset.batches(len(dataset), dtype=torch.float64)))
-    first = [np.asarray(start, dtype=np.float64) for start in starts]
+    batch = whole_batch(dataset)
 
     def loss(weights: np.ndarray, lam: float) -> tuple[float, np.ndarray]:
         leaf = torch.tensor(weights, dtype=torch.float64, requires_grad=True)
@@ -82,28 +86,22 @@ def optimum_path(
             ndcg, d_group = measured(batch, torch.from_numpy(weights))
         return (lam * d_group - ndcg).item()
 
-    ordered = sorted(lams)
+    climb = {"jac": True, "method": "L-BFGS-B", "options": {"maxfun": 60, "gtol": 1e-7}}
+    finish = {"method": "Nelder-Mead", "options": {"xatol": 1e-3, "fatol": 1e-9}}
+    ordered, first = sorted(lams), [np.asarray(start, dtype=np.float64) for start in starts]
     found: dict[float, list[tuple[float, np.ndarray]]] = {lam: [] for lam in ordered}
     for way in (ordered, ordered[::-1]):
         here = first
         for lam in way:
-            ends = [
-                minimize(
-                    loss, x, lam, jac=True, method="L-BFGS-B", options={"maxfun": 60, "gtol": 1e-7}
-                )
-                for x in here
-            ]
-            best = min(ends, key=lambda end: end.fun)
+            best = min((minimize(loss, x, lam, **climb) for x in here), key=lambda end: end.fun)
             found[lam].append((best.fun, best.x))
             here = [best.x]
     path = {}
     for lam, ends in found.items():
         _, x = min(ends, key=lambda end: end[0])
-        simplex = minimize(
-            value, x, lam, method="Nelder-Mead", options={"xatol": 1e-3, "fatol": 1e-9}
-        )
-        ndcg, d_group = measured(batch, torch.from_numpy(simplex.x))
-        path[lam] = Optimum(simplex.x, ndcg.item(), d_group.item())
+        weights = minimize(value, x, lam, **finish).x
+        ndcg, d_group = measured(batch, torch.from_numpy(weights))
+        path[lam] = Optimum(weights, ndcg.item(), d_group.item())
     return path
 
 
@@ -112,50 +110,39 @@ def sorted_lists(dataset: RankingDataset, angles: int = 721) -> pd.DataFrame:
 
     They are the limits of infinitely long weights, for directions from -45 to 135 degrees.
     """
-    batch = next(iter(dataset.batches(len(dataset), dtype=torch.float64)))
-    assert batch.groups is not None
-    bias, found = position_bias(batch.features.shape[1], dtype=torch.float64), []
-    for degrees in np.linspace(-45, 135, angles):
-        a = np.radians(degrees)
-        scores = batch.features @ torch.tensor([np.cos(a), np.sin(a)], dtype=torch.float64)
-        paid = ranking_exposure(scores.argsort(dim=-1, descending=True), bias)
-        ndcg = expected_ndcg(paid, batch.relevance)
-        d_group = group_disparity(paid, batch.relevance, batch.groups)
-        found.append((degrees, ndcg.mean().item(), d_group.mean().item()))
-    return pd.DataFrame(found, columns=["angle", "ndcg", "d_group"])
-
-
-def of_seed(seed: int) -> pd.DataFrame:
-    """A row per lam for the queries of a seed, see `best_row`; lam = 0 is a sorted list."""
-    dataset = synthetic(seed=seed, dtype=torch.float64)
-    found: dict[float, np.ndarray | None] = {0.0: None}
-    found |= {lam: best.weights for lam, best in optimum_path(dataset, LAMBDAS, STARTS).items()}
-    lists = sorted_lists(dataset)
-    return pd.DataFrame([best_row(dataset, seed, lam, w, lists) for lam, w in found.items()])
+    batch, degrees = whole_batch(dataset), np.linspace(-45, 135, angles)
+    a = torch.from_numpy(np.radians(degrees))
+    rankings = _scores(batch, torch.stack([a.cos(), a.sin()], -1)).argsort(-1, descending=True)
+    bias = fl.position_bias(rankings.shape[-1], dtype=torch.float64)
+    ndcg, d_group = _means(batch, fl.ranking_exposure(rankings, bias))
+    return pd.DataFrame({"angle": degrees, "ndcg": ndcg, "d_group": d_group})
 
 
 def best_row(
-    dataset: RankingDataset,
-    seed: int,
-    lam: float,
-    weights: np.ndarray | Sequence[float] | None,
-    lists: pd.DataFrame,
+    dataset: RankingDataset, lam: float, weights: Any, lists: pd.DataFrame
 ) -> dict[str, float]:
     """``theta1`` and ``theta2``, to four decimals, with their ndcg and d_group; or the best of
     the sorted ``lists``, where it has a higher objective, with nan for weights. Either has an angle
     (in degrees) and a length.
     """
     top = lists.loc[(lists.ndcg - lam * lists.d_group).idxmax()]
-    row = {"seed": seed, "lam": lam, "theta1": np.nan, "theta2": np.nan, "length": np.inf}
-    row |= {name: float(top[name]) for name in ("angle", "ndcg", "d_group")}
+    row = {"lam": lam, "theta1": np.nan, "theta2": np.nan, "length": np.inf, **top}
     if weights is not None:
-        batch = next(iter(dataset.batches(len(dataset), dtype=torch.float64)))
         w = np.round(weights, 4)
-        ndcg, d_group = (float(x) for x in measured(batch, torch.from_numpy(w)))
+        ndcg, d_group = (x.item() for x in measured(whole_batch(dataset), torch.from_numpy(w)))
         if ndcg - lam * d_group > row["ndcg"] - lam * row["d_group"]:
             row |= {"theta1": w[0], "theta2": w[1], "length": np.hypot(*w)}
             row |= {"angle": np.degrees(np.arctan2(w[1], w[0])), "ndcg": ndcg, "d_group": d_group}
     return row
+
+
+def of_seed(seed: int) -> pd.DataFrame:
+    """A row per lam for the queries of a seed, see `best_row`; lam = 0 is a sorted list."""
+    dataset = fl.synthetic(seed=seed, dtype=torch.float64)
+    found = {lam: best.weights for lam, best in optimum_path(dataset, LAMBDAS, STARTS).items()}
+    lists = sorted_lists(dataset)
+    rows = [best_row(dataset, lam, w, lists) for lam, w in {0.0: None, **found}.items()]
+    return pd.DataFrame({"seed": seed, **row} for row in rows)
 
 
 if __name__ == "__main__":

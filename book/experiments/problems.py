@@ -4,8 +4,8 @@ A problem gives the training and the test queries of a seed. Which of the two re
 set is which: the page "Where the paper and its code differ", entries 16 and 29 to 32.
 """
 
-from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from dataclasses import asdict, dataclass
+from typing import NamedTuple
 
 import torch
 
@@ -19,21 +19,9 @@ class Parts(NamedTuple):
     test: RankingDataset
 
 
-class Problem(Protocol):
-    """A frozen dataclass that makes the data of a seed."""
-
-    @property
-    def name(self) -> str: ...
-
-    def load(self, seed: int) -> Parts: ...
-
-
 @dataclass(frozen=True)
 class SyntheticData:
-    """The paper's synthetic queries, drawn anew for every seed; training and test are the same.
-
-    Chapter 9.
-    """
+    """The paper's synthetic queries, drawn anew for every seed; trained and judged on the same."""
 
     clip: float = 5.0
     """Highest relevance, 5 in the paper's text, 4 in the authors' run."""
@@ -44,7 +32,7 @@ class SyntheticData:
         return f"clip{self.clip:g}"
 
     def load(self, seed: int) -> Parts:
-        both = synthetic(self.n_queries, seed=seed, clip=self.clip, dtype=torch.float64)
+        both = synthetic(seed=seed, dtype=torch.float64, **asdict(self))
         return Parts(both, both)
 
 
@@ -71,14 +59,9 @@ class GermanData:
         return self.group + text + ("-redrawn" if self.redrawn else "")
 
     def load(self, seed: int) -> Parts:
-        train, test = german_credit(
-            seed if self.redrawn else 0,
-            attributes=self.attributes,
-            group=self.group,
-            ratio=self.ratio,
-            split=self.split,
-            n_train=self.n_train,
-            n_test=self.n_test,
-            dtype=torch.float64,
-        )
-        return Parts(train, test)
+        settings = asdict(self)
+        seed = seed if settings.pop("redrawn") else 0
+        return Parts(*german_credit(seed, dtype=torch.float64, **settings))
+
+
+Problem = SyntheticData | GermanData

@@ -5,12 +5,12 @@ All are measured by one function. Chapters 10 and 11; ``python -m experiments ya
 """
 
 from collections.abc import Iterable
-from dataclasses import InitVar, dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from experiments.ranking_data import Parts, describe, load_parts
 from fairpg_lite.baselines import gbdt, rank_svm
@@ -19,19 +19,19 @@ from fairpg_lite.config import TrainConfig
 from fairpg_lite.data import RankingDataset
 from fairpg_lite.evaluate import evaluate
 from fairpg_lite.scorers import LinearScorer, MLPScorer
+from fairpg_lite.sweep import Cell, grid
 from fairpg_lite.train import fit
 
 #: Learning rates of the paper's appendix, by model.
 PAPER_LR = {"linear": 1e-3, "neural": 5e-5}
 TOP_GRADE = 4.0
-_BLOCK = 1 << 14
 
 
 @dataclass(frozen=True)
 class Ranker:
     """What all rankers share: their data, and how they are measured.
 
-    ``root`` and ``checkpoints`` say where files lie on this machine. They are no fields, so that
+    ``root`` and ``checkpoints`` say where files lie on this machine. They are not compared, so that
     they are neither stored with a result nor make two equal cells different.
     """
 
@@ -43,16 +43,8 @@ class Ranker:
     """Whether the result lists the test queries' values one by one."""
     check_counts: bool = True
     """Whether Yahoo's files must have the published counts."""
-    root: InitVar[str | None] = None
-    checkpoints: InitVar[str | Path | None] = None
-
-    def __post_init__(self, root: str | None, checkpoints: str | Path | None) -> None:
-        object.__setattr__(self, "_root", None if root is None else str(root))
-        object.__setattr__(self, "_checkpoints", None if checkpoints is None else str(checkpoints))
-
-    @property
-    def name(self) -> str:
-        raise NotImplementedError
+    root: str | None = field(default=None, compare=False, kw_only=True)
+    checkpoints: str | Path | None = field(default=None, compare=False, kw_only=True)
 
     def train(self, parts: Parts, lam: float, seed: int) -> tuple[nn.Module, dict[str, Any]]:
         """The trained scorer, and what is worth noting about its training."""
@@ -60,26 +52,23 @@ class Ranker:
 
     def parts(self, seed: int) -> Parts:
         split_seed = seed if self.data == "mslr" else 0
-        root = self.__dict__["_root"]
-        return load_parts(self.data, self.share, self.check_counts, root, split_seed)
+        return load_parts(self.data, self.share, self.check_counts, self.root, split_seed)
 
     def __call__(self, lam: float, seed: int) -> dict[str, Any]:
-        parts = self.parts(seed)
-        scorer, notes = self.train(parts, lam, seed)
-        result: dict[str, Any] = {"data": describe(self.data, parts), **notes}
         stochastic = isinstance(self, FairPGRank)
-        for part in ("train", "test"):
-            listed = self.per_query and part == "test"
-            figures = measure(scorer, getattr(parts, part), stochastic, per_query=listed)
-            result |= {f"{part}_{name}": value for name, value in figures.items()}
-        return result
-
-    def _no_lambda(self, lam: float) -> None:
-        if lam != 0.0:
+        if lam != 0.0 and not stochastic:
             raise ValueError(
                 f"{type(self).__name__}: lam is {lam}, and this ranker has no disparity to weigh; "
                 "run it with lam=0."
             )
+        parts = self.parts(seed)
+        scorer, notes = self.train(parts, lam, seed)
+        result: dict[str, Any] = {"data": describe(self.data, parts), **notes}
+        for part in ("train", "test"):
+            listed = self.per_query and part == "test"
+            found = measure(scorer, getattr(parts, part), stochastic, per_query=listed)
+            result |= {f"{part}_{name}": value for name, value in found.items()}
+        return result
 
 
 @dataclass(frozen=True)
@@ -98,34 +87,18 @@ class FairPGRank(Ranker):
     patience: int | None = None
     """Not in the paper: keep the weights of the epoch with the best U - lam * D on the validation
     queries, and stop after so many epochs without a better one. None trains to the end."""
-    compiled: InitVar[str | bool] = "auto"
-    """As in `TrainConfig`. No field either: both ways give the same numbers, and the result says
-    which one trained."""
-
-    def __post_init__(
-        self, root: str | None, checkpoints: str | Path | None, compiled: str | bool
-    ) -> None:
-        super().__post_init__(root, checkpoints)
-        object.__setattr__(self, "_compiled", compiled)
+    compiled: str | bool = field(default="auto", compare=False)
+    """As in `TrainConfig`: both ways give the same numbers, and the result says which trained."""
 
     @property
     def name(self) -> str:
         return f"fair_pg_rank-{self.model}-entropy{self.entropy:g}"
 
     def config(self, lam: float, seed: int) -> TrainConfig:
-        return TrainConfig(
-            lam=lam,
-            disparity="individual",
-            utility="ndcg",
-            entropy=self.entropy,
-            samples=self.samples,
-            lr=PAPER_LR[self.model] if self.lr is None else self.lr,
-            epochs=self.epochs,
-            batch_size=self.batch_size,
-            patience=self.patience,
-            compiled=self.__dict__["_compiled"],
-            seed=seed,
-        )
+        names = ("entropy", "samples", "epochs", "batch_size", "patience", "compiled")
+        settings = {name: getattr(self, name) for name in names}
+        lr = PAPER_LR[self.model] if self.lr is None else self.lr
+        return TrainConfig(lam=lam, disparity="individual", lr=lr, seed=seed, **settings)
 
     def scorer(self, dataset: RankingDataset, seed: int) -> nn.Module:
         """The model before training, initialised as in the paper, by a stream of its own."""
@@ -135,11 +108,15 @@ class FairPGRank(Ranker):
         kind = LinearScorer if self.model == "linear" else MLPScorer
         return kind(dataset.n_features, generator=generator, dtype=dataset.features.dtype)
 
+    def checkpoint(self, lam: float, seed: int) -> Path | None:
+        """Where a long training keeps its state after every epoch."""
+        name = f"{self.name}-{self.data}-{self.share:g}_lam={lam:g}_seed={seed}.pt"
+        return None if self.checkpoints is None else Path(self.checkpoints) / name
+
     def train(self, parts: Parts, lam: float, seed: int) -> tuple[nn.Module, dict[str, Any]]:
-        scorer = self.scorer(parts.train, seed)
-        checkpoint = self._checkpoint(lam, seed)
-        config = self.config(lam, seed)
+        scorer, checkpoint = self.scorer(parts.train, seed), self.checkpoint(lam, seed)
         valid = None if self.patience is None else parts.valid
+        config = self.config(lam, seed)
         history = fit(scorer, parts.train, config, valid, progress=False, checkpoint=checkpoint)
         if history.stopped == "interrupted":
             # What Ctrl-C leaves behind is no result; the checkpoint continues it.
@@ -149,15 +126,8 @@ class FairPGRank(Ranker):
             checkpoint.unlink(missing_ok=True)
         names = ("utility", "disparity", *(("valid_utility", "valid_disparity") if valid else ()))
         notes = {name: _rounded(getattr(history, name)) for name in names}
-        per_epoch = -(-len(parts.train) // config.batch_size)
-        updates = len(history) * per_epoch
+        updates = len(history) * -(-len(parts.train) // self.batch_size)
         return scorer, {"history": notes, "updates": updates, "compiled": history.compiled}
-
-    def _checkpoint(self, lam: float, seed: int) -> Path | None:
-        where = self.__dict__["_checkpoints"]
-        if where is None:
-            return None
-        return Path(where) / f"{self.name}-{self.data}-{self.share:g}_lam={lam:g}_seed={seed}.pt"
 
 
 @dataclass(frozen=True)
@@ -165,13 +135,9 @@ class RankSVM(Ranker):
     """A linear RankSVM, its C chosen by NDCG@10 on the validation queries."""
 
     C: tuple[float, ...] = CS
-
-    @property
-    def name(self) -> str:
-        return "rank_svm"
+    name = "rank_svm"
 
     def train(self, parts: Parts, lam: float, seed: int) -> tuple[nn.Module, dict[str, Any]]:
-        self._no_lambda(lam)
         found = rank_svm(parts.train, validation=parts.valid, C=self.C)
         return found.scorer, {"C": found.setting, "valid_ndcg_at_10": found.objective}
 
@@ -191,15 +157,39 @@ class Trees(Ranker):
         return "gbdt" if self.objective == "regression" else "lambdamart"
 
     def train(self, parts: Parts, lam: float, seed: int) -> tuple[nn.Module, dict[str, Any]]:
-        self._no_lambda(lam)
-        scorer = gbdt(
-            parts.train,
-            objective=self.objective,
-            validation=parts.valid,
-            rounds=self.rounds,
-            seed=seed,
-        )
+        settings: dict[str, Any] = {"objective": self.objective, "rounds": self.rounds}
+        scorer = gbdt(parts.train, validation=parts.valid, seed=seed, **settings)
         return scorer, {"trees": int(scorer.booster.best_iteration or self.rounds)}
+
+
+def protocol(
+    lambdas: Iterable[float],
+    seeds: Iterable[int],
+    baseline_seeds: Iterable[int],
+    *,
+    quick: bool,
+    policies: dict[str, Any],
+    **common: Any,
+) -> list[Cell]:
+    """The cells of Table 1 and Figure 2, longest first.
+
+    Both models over ``lambdas`` with entropy weight 0, and at lambda = 0 with 1; then the three
+    baselines, quick with few trees and two values of C. ``policies`` are settings of all
+    `FairPGRank`, ``common`` of all rankers.
+    """
+    cells: list[Cell] = []
+    for model in ("neural", "linear"):
+        settings = {**common, **policies, "model": model}
+        cells += grid(FairPGRank(entropy=0.0, **settings), lambdas, seeds)
+        cells += grid(FairPGRank(entropy=1.0, **settings), [0.0], seeds)
+    trees = {"rounds": 30 if quick else 300, **common}
+    for baseline in (
+        Trees(objective="lambdarank", **trees),
+        Trees(objective="regression", **trees),
+        RankSVM(C=(1.0, 100.0) if quick else CS, **common),
+    ):
+        cells += grid(baseline, [0.0], baseline_seeds)
+    return cells
 
 
 def measure(
@@ -213,14 +203,15 @@ def measure(
     ``per_query`` lists the queries' values; without it their means are exact to seven digits, which
     saves a quarter of the time.
     """
-    scored = dataset.replace(features=_scores(scorer, dataset))
-    at_10 = evaluate(_as_given, scored, 10, deterministic=True, max_grade=TOP_GRADE)
-    whole = evaluate(_as_given, scored, deterministic=True, max_grade=TOP_GRADE)
-    no_merit = torch.tensor([bool((query.relevance == 0).all()) for query in dataset])
-    figures: dict[str, Any] = {
+    with torch.no_grad():  # scored once, in blocks, then measured in several ways
+        scores = torch.cat([scorer(block).double() for block in dataset.features.split(1 << 14)])
+    at_10 = evaluate(scores, dataset, 10, deterministic=True, max_grade=TOP_GRADE)
+    whole = evaluate(scores, dataset, deterministic=True, max_grade=TOP_GRADE)
+    no_merit = [bool((query.relevance == 0).all()) for query in dataset]
+    found: dict[str, Any] = {
         "queries": len(dataset),
         "documents": dataset.n_documents,
-        "without_relevant": float(no_merit.double().mean()),
+        "without_relevant": sum(no_merit) / len(dataset),
         "ndcg_at_10": at_10.ndcg_at_k,
         "err": whole.err,
         "d_ind": whole.d_ind,
@@ -228,26 +219,14 @@ def measure(
     listed = {"ndcg_at_10": at_10.per_query["ndcg_at_k"], "err": whole.per_query["err"]}
     if stochastic:
         digits: dict[str, Any] = {} if per_query else {"tolerance": 1e-6}
-        policy = evaluate(_as_given, scored, 10, samples=1, max_grade=TOP_GRADE, **digits)
-        figures["policy_ndcg"] = policy.ndcg
-        figures["policy_ndcg_at_10"] = policy.ndcg_at_k
-        figures["policy_d_ind"] = policy.d_ind
+        policy = evaluate(scores, dataset, 10, samples=1, max_grade=TOP_GRADE, **digits)
+        found |= {"policy_ndcg": policy.ndcg, "policy_ndcg_at_10": policy.ndcg_at_k}
+        found["policy_d_ind"] = policy.d_ind
         listed["policy_ndcg_at_10"] = policy.per_query["ndcg_at_k"]
         listed["policy_d_ind"] = policy.per_query["d_ind"]
     if per_query:
-        figures |= {f"{name}_per_query": _rounded(values) for name, values in listed.items()}
-    return figures
-
-
-@torch.no_grad()
-def _scores(scorer: nn.Module, dataset: RankingDataset) -> Tensor:
-    """Scores ``(N, 1)`` in float64: scored once, then measured in several ways."""
-    blocks = [scorer(block).double() for block in dataset.features.split(_BLOCK)]
-    return torch.cat(blocks).unsqueeze(-1)
-
-
-def _as_given(scores: Tensor) -> Tensor:
-    return scores.squeeze(-1)
+        found |= {f"{name}_per_query": _rounded(values) for name, values in listed.items()}
+    return found
 
 
 def _rounded(values: Iterable[Any]) -> list[float]:

@@ -1,11 +1,10 @@
 """The data of chapters 10 and 11: Yahoo's files, their stand-in, or the MSLR sample.
 
-Every cell of an experiment names its data here, and a process loads them once however many cells
-it runs. The two large sources are memory-mapped, so that workers on one machine share one copy.
+A process loads them once however many cells it runs. The two large sources are memory-mapped, so
+that workers on one machine share one copy.
 """
 
 from functools import lru_cache
-from pathlib import Path
 from typing import NamedTuple
 
 import torch
@@ -14,7 +13,6 @@ from experiments.stand_in import yahoo_like
 from fairpg_lite.data import RankingDataset, mslr_sample, yahoo
 from fairpg_lite.data.sets import PUBLISHED_COUNTS, remembered, user_cache_directory
 
-SOURCES = ("yahoo", "stand-in", "mslr")
 #: The stand-in's world; a constant, so that all numbers on "the stand-in" are of the same data.
 STAND_IN_SEED = 0
 #: Below this a stand-in is made anew in memory (70 MB); above it, once, on disk.
@@ -22,11 +20,6 @@ IN_MEMORY = 1000
 #: A share of the queries never leaves fewer than this, or than there are.
 FEWEST = 20
 MSLR_VALID = 10
-
-NOT_EVIDENCE = (
-    "Its recipe was tuned until linear models, networks and trees came in this order: "
-    "the order is put in by design and is no evidence for the paper's Table 1."
-)
 
 
 class Parts(NamedTuple):
@@ -41,23 +34,26 @@ class Parts(NamedTuple):
 def load_parts(
     data: str, share: float, check_counts: bool, root: str | None, split_seed: int = 0
 ) -> Parts:
-    """The parts of a source, remembered within a process.
+    """The first ``share`` of the queries of "yahoo" (in ``root``), "stand-in" or "mslr".
 
-    data: "yahoo" (from ``root``), "stand-in" or "mslr". share: the part of the queries to use,
-    the first ones. check_counts: whether files with other than the published counts are refused.
-    split_seed: which of MSLR's 42 training queries are set aside for validation.
+    ``check_counts`` refuses files of Yahoo with other than the published counts; ``split_seed``
+    says which of MSLR's 42 training queries are set aside for validation.
     """
-    if data == "yahoo":
-        counts = PUBLISHED_COUNTS if check_counts else None
-        return _first(Parts(*yahoo(root, expected_counts=counts, progress=False)), share)
     if data == "stand-in":
-        return Parts(*(_stand_in(part, share) for part in PUBLISHED_COUNTS))
-    if data == "mslr":
+        counts = {part: share_of(queries, share) for part, (queries, _) in PUBLISHED_COUNTS.items()}
+        return Parts(*(stand_in(part, queries) for part, queries in counts.items()))
+    if data == "yahoo":
+        expected = PUBLISHED_COUNTS if check_counts else None
+        parts = Parts(*yahoo(root, expected_counts=expected, progress=False))
+    elif data == "mslr":
         train, test = mslr_sample(dtype=torch.float64)
         kept = (len(train) - MSLR_VALID) / len(train)
         train, valid = train.split((kept, 1 - kept), seed=split_seed)
-        return _first(Parts(train, valid, test), share)
-    raise ValueError(f"load_parts: data is {data!r}; choose one of {SOURCES}.")
+        parts = Parts(train, valid, test)
+    else:
+        raise ValueError(f"load_parts: data is {data!r}; choose one of yahoo, stand-in, mslr.")
+    # Consecutive queries, so views and not copies.
+    return Parts(*(part[: share_of(len(part), share)] for part in parts))
 
 
 def share_of(queries: int, share: float) -> int:
@@ -69,47 +65,36 @@ def share_of(queries: int, share: float) -> int:
     return min(queries, max(FEWEST, round(queries * share)))
 
 
-def _first(parts: Parts, share: float) -> Parts:
-    """The first queries of each part: consecutive, so views and not copies."""
-    return Parts(*(part[: share_of(len(part), share)] for part in parts))
-
-
-def _stand_in(part: str, share: float) -> RankingDataset:
-    queries = share_of(PUBLISHED_COUNTS[part][0], share)
-    if queries <= IN_MEMORY:
-        return yahoo_like(queries, STAND_IN_SEED, part=part)
-    return cached_stand_in(part, queries)
-
-
-def cached_stand_in(part: str, queries: int, cache: Path | None = None) -> RankingDataset:
-    """The stand-in from the user's cache directory, memory-mapped; made and stored if absent.
+def stand_in(part: str, queries: int) -> RankingDataset:
+    """The stand-in; if large, from the user's cache, memory-mapped, and stored there if absent.
 
     The cache counts as current if ``yahoo_like`` makes the same first queries today. Full size
     takes 2 GB on disk. Where it cannot be stored, a warning says so and the data stay in this
     process's memory.
     """
-    home = user_cache_directory() if cache is None else cache
+    if queries <= IN_MEMORY:
+        return yahoo_like(queries, STAND_IN_SEED, part=part)
     return remembered(
-        home / f"stand-in-seed{STAND_IN_SEED}" / f"{part}-{queries}.safetensors",
-        yahoo_like(min(queries, FEWEST), STAND_IN_SEED, part=part).fingerprint(),
+        user_cache_directory() / f"stand-in-seed{STAND_IN_SEED}" / f"{part}-{queries}.safetensors",
+        yahoo_like(FEWEST, STAND_IN_SEED, part=part).fingerprint(),
         lambda: yahoo_like(queries, STAND_IN_SEED, part=part),
     )
 
 
 def describe(data: str, parts: Parts) -> str:
-    """One sentence (two for the stand-in) that names the data; said in every output."""
-    counts = " / ".join(f"{len(part):,}" for part in parts)
+    """The sentences that name the data; said in every output."""
+    counts = " / ".join(f"{len(part):,}" for part in parts) + " queries (train / valid / test)"
     if data == "yahoo":
-        published = tuple(count for count, _ in PUBLISHED_COUNTS.values())
-        whole = tuple(map(len, parts)) == published
-        note = "" if whole else ", not the published number"
-        return f"Yahoo Set 1 from its files: {counts} queries (train / valid / test){note}."
+        published = [queries for queries, _ in PUBLISHED_COUNTS.values()]
+        note = "" if [*map(len, parts)] == published else ", not the published number"
+        return f"Yahoo Set 1 from its files: {counts}{note}."
     if data == "stand-in":
         return (
             f"A Yahoo-shaped stand-in (yahoo_like, seed {STAND_IN_SEED}), not Yahoo's data: "
-            f"{counts} queries (train / valid / test). {NOT_EVIDENCE}"
+            f"{counts}. Its recipe was tuned until linear models, networks and trees came in this "
+            "order: the order is put in by design and is no evidence for the paper's Table 1."
         )
     return (
-        f"MSLR-WEB10K Fold 1, the committed sample: {counts} queries (train / valid / test), "
+        f"MSLR-WEB10K Fold 1, the committed sample: {counts}, "
         "the first two a random split of 42 that goes with the seed."
     )

@@ -4,8 +4,6 @@
 range input: no library, no network, arrow keys included. First used in chapter 1.
 """
 
-from __future__ import annotations
-
 import base64
 import html
 import io
@@ -19,8 +17,8 @@ from fairpg_lite.figures import matplotlib_module, style
 
 __all__ = ["Frames", "frames", "live"]
 
-# Everything the slider does. It looks only inside its own <figure>, so no ids are needed and
-# any number of sliders can share a page.
+# It looks only inside its own <figure>, so no ids are needed and any number of sliders can share a
+# page. `autocomplete="off"`: Firefox would otherwise restore the slider, but not the picture.
 _ON_INPUT = (
     "const f=this.closest('figure'),p=f.querySelectorAll('img'),k=+this.value;"
     "p.forEach((e,i)=>{e.hidden=i!==k});"
@@ -47,31 +45,27 @@ class Frames:
         return f"Frames({self.label}: {', '.join(self.labels)})"
 
     def _repr_html_(self) -> str:
-        # `autocomplete="off"`: Firefox would otherwise restore the slider, but not the picture.
-        pictures = "\n".join(self._picture(index) for index in range(len(self.pictures)))
+        pictures = "\n".join(map(self._image, range(len(self.pictures))))
         shown = html.escape(self.labels[self.start])
         caption = f"\n<figcaption>{html.escape(self.caption)}</figcaption>" if self.caption else ""
-        return (
-            '<figure class="frames" style="margin:0">\n'
-            '<label style="display:flex;flex-wrap:wrap;align-items:center;'
-            'gap:.2em .8em;margin:.4em 0">'
-            f"<span>{html.escape(self.label)}</span>"
-            f'<input type="range" min="0" max="{len(self.pictures) - 1}" step="1"'
-            f' value="{self.start}"'
-            f' autocomplete="off" aria-valuetext="{shown}" style="flex:1 1 10em"'
-            f' oninput="{_ON_INPUT}">'
-            f'<output style="min-width:4em;font-weight:600">{shown}</output></label>\n'
-            f'<div class="pictures">\n{pictures}\n</div>{caption}\n</figure>'
-        )
+        return f"""\
+<figure class="frames" style="margin:0">
+<label style="display:flex;flex-wrap:wrap;align-items:center;gap:.2em .8em;margin:.4em 0">\
+<span>{html.escape(self.label)}</span>\
+<input type="range" min="0" max="{len(self.pictures) - 1}" step="1" value="{self.start}" \
+autocomplete="off" aria-valuetext="{shown}" style="flex:1 1 10em" oninput="{_ON_INPUT}">\
+<output style="min-width:4em;font-weight:600">{shown}</output></label>
+<div class="pictures">
+{pictures}
+</div>{caption}
+</figure>"""
 
-    def _picture(self, index: int) -> str:
-        data = base64.b64encode(self.pictures[index]).decode()
-        hidden = "" if index == self.start else " hidden"
+    def _image(self, index: int) -> str:
+        alt, label = html.escape(self.alts[index]), html.escape(self.labels[index])
         return (
-            f'<img alt="{html.escape(self.alts[index])}"'
-            f' data-value="{html.escape(self.labels[index])}"{hidden}'
-            ' style="max-width:100%;border-radius:6px"'
-            f' src="data:image/svg+xml;base64,{data}">'
+            f'<img alt="{alt}" data-value="{label}"{"" if index == self.start else " hidden"} '
+            'style="max-width:100%;border-radius:6px" '
+            f'src="data:image/svg+xml;base64,{base64.b64encode(self.pictures[index]).decode()}">'
         )
 
 
@@ -84,7 +78,7 @@ def frames(
     start: int = 0,
     caption: str | None = None,
 ) -> Frames:
-    """One picture per value, behind a slider that needs no kernel.
+    """One picture per value, behind a slider that needs no kernel; the same bytes on each run.
 
     Args:
         values: what the slider runs through, in order.
@@ -95,9 +89,6 @@ def frames(
         start: the index of the value shown first.
         caption: one sentence under the slider.
 
-    The result is the same, byte by byte, on each run with the same versions. nbval compares the
-    text of the HTML, alt texts included, and leaves the pixels out as it does for every picture.
-
     >>> import matplotlib.pyplot as plt
     >>> def draw(slope):
     ...     plt.plot([0, 1], [0, slope])
@@ -105,19 +96,17 @@ def frames(
     >>> frames([1, 2], draw, "slope")
     Frames(slope: 1, 2)
     """
-    values = list(values)
-    if not values or not 0 <= start < len(values):
+    if not 0 <= start < len(values):
         raise ValueError(
             f"frames: start={start} names none of the {len(values)} values; "
             "give at least one value and a start between 0 and len(values) - 1."
         )
     alts, pictures = zip(*(_frame(draw, value) for value in values), strict=True)
-    labels = tuple(form.format(value) for value in values)
-    return Frames(label, labels, alts, pictures, start, caption)
+    return Frames(label, tuple(map(form.format, values)), alts, pictures, start, caption)
 
 
 def _frame(draw: Callable[[Any], str], value: Any) -> tuple[str, bytes]:
-    plt = matplotlib_module().pyplot
+    plt, out = matplotlib_module().pyplot, io.StringIO()
     with style():
         figure = plt.figure()
         try:
@@ -127,24 +116,22 @@ def _frame(draw: Callable[[Any], str], value: Any) -> tuple[str, bytes]:
                     f"frames: draw({value!r}) returned {alt!r}; return the alt text, one sentence "
                     "that tells a reader who cannot see the picture what it shows."
                 )
-            out = io.StringIO()
-            plt.gcf().savefig(out, format="svg", metadata={"Date": None, "Creator": None})
+            plt.savefig(out, format="svg", metadata={"Date": None, "Creator": None})
         finally:
-            plt.close(plt.gcf())
+            plt.close()  # of draw's own making, maybe
             plt.close(figure)
     return alt.strip(), short_svg(out.getvalue()).encode()
 
 
 def live(draw: Callable[..., Any], **ranges: Any) -> None:
-    """Sliders that call `draw` in a running kernel (JupyterLab, Binder).
+    """Sliders that call `draw`, one written for `frames` too, in a running kernel.
 
     `ranges` are ipywidgets abbreviations, such as `temperature=(0.1, 2.0, 0.1)`. On a built page
     there is no kernel to answer, so give the cell the tags `remove-output` and
-    `nbval-ignore-output`, and show `frames` as well. A `draw` written for `frames` serves here too.
+    `nbval-ignore-output`, and show `frames` as well.
     """
-    ipywidgets = require("ipywidgets", "plots")
 
     def show(**values: Any) -> None:
         draw(**values)  # its alt text would otherwise be printed under the picture
 
-    ipywidgets.interact(show, **ranges)
+    require("ipywidgets", "plots").interact(show, **ranges)

@@ -66,7 +66,7 @@ class World:
         self.signs = draw.choice([-1.0, 1.0], PAIRS)
         self._calibrate(draw, noise)
 
-    def _calibrate(self, draw: "np.random.Generator", noise: float) -> None:
+    def _calibrate(self, draw: np.random.Generator, noise: float) -> None:
         """Scale the score and place the grade thresholds by 100,000 independent documents."""
         factors = draw.standard_normal((100_000, FAMILIES + 1), np.float32)
         own = draw.standard_normal((100_000, CAUSES), np.float32)
@@ -101,7 +101,7 @@ class World:
         return (steps - centre) / scale + INTERACTION * (interactions - centre2) / scale2
 
 
-def _observed(score: np.ndarray, noise: float, draw: "np.random.Generator") -> np.ndarray:
+def _observed(score: np.ndarray, noise: float, draw: np.random.Generator) -> np.ndarray:
     """What the thresholds turn into grades (N,)."""
     return np.sqrt(1 - noise**2) * score + noise * draw.standard_normal(len(score))
 
@@ -109,36 +109,28 @@ def _observed(score: np.ndarray, noise: float, draw: "np.random.Generator") -> n
 def yahoo_like(
     n_queries: int = 1000, seed: int = 0, *, part: str = "train", noise: float = 0.65
 ) -> RankingDataset:
-    """An artificial stand-in with the published shape of Yahoo's Set 1.
+    """An artificial stand-in with the published shape of Yahoo's Set 1. It is not Yahoo data.
 
-    It shares with Yahoo's data the figures below and nothing else. Numbers obtained with it are
-    never numbers on Yahoo data. The recipe's strengths were chosen while looking at how a linear
-    model, a network and boosted trees fare on it, so that they fare in the order of the paper's
-    Table 1: that order is put in by design and is no evidence for the table.
+    Made to the published figures: documents per query, features in use and their densities, the
+    quantiles of values, the shares of the grades, and how many features correlate with the grade.
+    The recipe's strengths were chosen so that a linear model, a network and boosted trees fare in
+    the order of the paper's Table 1: that order is put in by design and is no evidence for it.
 
-    Made to the published figures: 23.7 documents per query (1 to 139); 699 feature ids, 519 in
-    use; about 223 non-zero values per document in [0, 1]; the quantiles of the features'
-    densities and of the non-zero values; grades 0 to 4 in shares of 26.1, 35.8, 28.6, 7.7 and
-    1.9 %; a third of the features in use with a rank correlation to the grade beyond .2.
-
-    The recipe. A document has a relevance factor and 8 family factors, normal, 35 % of their
-    variance shared by its query. A feature's latent value is a weighted sum of the relevance
-    factor, one family factor and noise of its own, rounded to a grid; the lowest are recorded
-    as 0 ("absent"), the rest mapped to (0, 1]. Of the features, 14 cause the score: two steps
-    each (additive), and ten pairs of them act together, where what matters is whether both are
-    on the same side of a threshold. A linear scorer can use the steps only; a small network
-    finds some of the pairs, boosted trees most of both. The score, of variance 1, and
-    independent normal noise give sqrt(1 - noise²) * score + noise * e, which fixed thresholds
-    turn into grades. So the score is a function of the features, and noise² is the share of the
-    variance that no ranker can explain; `info["noise"]` keeps it.
+    A document has a relevance factor and 8 family factors, partly shared by its query. A feature's
+    latent value is a weighted sum of the relevance factor, one family factor and noise of its own;
+    the lowest are recorded as 0 ("absent"), the rest mapped to (0, 1]. Of the features, 14 cause
+    the score: two steps each (additive), and ten pairs of them act together, where what matters is
+    whether both are on the same side of a threshold. Fixed thresholds turn
+    sqrt(1 - noise²) * score + noise * e into grades, so noise² is the share of the variance that
+    no ranker can explain; `info["noise"]` keeps it.
 
     Args:
         n_queries: full size is 19,944, 2,994 and 6,983; fewer are the first of more.
         seed: the world. numpy's default_rng([seed, 0]) makes it; [seed, part, 0] draws the
             lengths; [seed, part, 1 + chunk, k] each 256 queries' factors (k = 0, 1), features
             (2) and noise (3).
-        part: "train", "valid" or "test" draw different documents in the same world, so no
-            split, hence no copy, is needed.
+        part: "train", "valid" or "test" draw different documents in the same world.
+        noise: see above.
 
     >>> yahoo_like(20)
     RankingDataset(20 queries, 391 documents, 699 features, no groups)
@@ -175,7 +167,7 @@ def yahoo_like(
 
 
 def _fill(
-    world: World, streams: "list[np.random.Generator]", lengths: np.ndarray, out: np.ndarray
+    world: World, streams: list[np.random.Generator], lengths: np.ndarray, out: np.ndarray
 ) -> np.ndarray:
     """Write the features of some queries into `out (n, 699)`; return the noise-free scores (n,)."""
     n = int(lengths.sum())

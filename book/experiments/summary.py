@@ -1,6 +1,7 @@
-"""From stored cells to a table: mean, spread and interval over seeds (chapters 9 to 13)."""
+"""From stored cells to what people read: means over seeds, summary.md, figures (Part III)."""
 
 import io
+import itertools
 import math
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
@@ -8,16 +9,15 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.stats import t
 
-from experiments.names import problem_key, problem_rank, rank, reading, variant
+from experiments.names import VARIANTS, place, reading, split_name
 from experiments.pictures import palette_png
-from fairpg_lite._extras import require
 from fairpg_lite._files import write_whole
 from fairpg_lite.figures import style
 from fairpg_lite.sweep import as_table
 
 Cells = Iterable[Mapping[str, Any]]
-Row = dict[str, Any]
 
 #: What summary.md shows of the group-fairness experiments; table.csv has every run.
 MAIN_COLUMNS = {
@@ -28,6 +28,7 @@ MAIN_COLUMNS = {
     "sorted_ndcg": "NDCG, sorted",
     "sorted_d_group": "D_group, sorted",
 }
+INTERVAL = "95 % interval (Student's t; none for one seed)"
 
 
 class OverSeeds(NamedTuple):
@@ -37,21 +38,23 @@ class OverSeeds(NamedTuple):
     sd: float
     half: float
 
+    def __str__(self) -> str:
+        return f"{self.mean:.4f}" + ("" if math.isnan(self.half) else f" ± {self.half:.4f}")
+
 
 def over_seeds(values: Sequence[float]) -> OverSeeds:
     """The one interval over seeds, Student's; one seed has no spread: nan.
 
     >>> found = over_seeds([0.0, 1.0, 2.0])
-    >>> found.mean, found.sd, round(found.half, 3)
-    (1.0, 1.0, 2.484)
+    >>> found.mean, found.sd, round(found.half, 3), str(found)
+    (1.0, 1.0, 2.484, '1.0000 ± 2.4841')
     """
     array = np.asarray(values, float)
     n, mean = len(array), float(array.mean())
     if n < 2:
         return OverSeeds(mean, math.nan, math.nan)
-    deviation = float(array.std(ddof=1))
-    quantile = float(require("scipy.stats", "experiments").t.ppf(0.975, n - 1))
-    return OverSeeds(mean, deviation, quantile * deviation / math.sqrt(n))
+    sd = float(array.std(ddof=1))
+    return OverSeeds(mean, sd, float(t.ppf(0.975, n - 1)) * sd / math.sqrt(n))
 
 
 def finished(cells: Cells) -> list[dict[str, Any]]:
@@ -59,141 +62,105 @@ def finished(cells: Cells) -> list[dict[str, Any]]:
     return [dict(cell) for cell in cells if cell["status"] == "done"]
 
 
-def summarise(cells: Cells) -> list[Row]:
-    """One row per method and lambda: ``method``, ``lam``, ``n`` seeds, and for every number ``x``
-    in the results ``x_mean``, ``x_sd``, and ``x_low`` and ``x_high``, a 95 % interval for the mean.
+def summarise(cells: Cells) -> list[dict[str, Any]]:
+    """One row per method and lambda: ``method``, ``lam``, ``n`` seeds, and the `OverSeeds` of
+    whatever is a number in all of its results.
 
     >>> cell = {"method": "m", "lam": 0.0, "status": "done"}
     >>> cells = [cell | {"seed": s, "result": {"x": float(s)}} for s in range(3)]
     >>> row = summarise(cells)[0]
-    >>> row["n"], row["x_mean"], row["x_sd"], round(row["x_high"], 3)
-    (3, 1.0, 1.0, 3.484)
+    >>> row["n"], row["x"].mean, row["x"].sd
+    (3, 1.0, 1.0)
     """
-    table = as_table(finished(cells)).sort_values("seed")
     rows = []
-    for (method, lam), group in table.groupby(["method", "lam"]):
-        row: Row = {"method": method, "lam": lam, "n": len(group)}
-        # What is a number in every run of this method; `infer_objects` for what others lack.
-        numbers = group.infer_objects().drop(columns=["method", "lam", "seed"])
-        numbers = numbers.select_dtypes("number").dropna(axis="columns")
-        for name in sorted(numbers):
-            mean, sd, half = over_seeds(numbers[name])
-            row |= {f"{name}_mean": mean, f"{name}_sd": sd}
-            row |= {f"{name}_low": mean - half, f"{name}_high": mean + half}
-        rows.append(row)
+    table = as_table(finished(cells)).sort_values("seed").drop(columns="seed")
+    for (method, lam), runs in table.groupby(["method", "lam"]):
+        # `infer_objects` for what other methods lack.
+        numbers = runs.infer_objects().select_dtypes("number").dropna(axis="columns")
+        found = {name: over_seeds(numbers[name]) for name in numbers}
+        rows.append({**found, "method": method, "lam": lam, "n": len(runs)})
     return rows
 
 
 def write_summary(
-    cells: Cells,
-    out: str | Path,
-    *,
-    command: str,
-    data: str,
-    columns: Mapping[str, str] | None = None,
+    cells: Cells, out: str | Path, *, columns: Mapping[str, str] = MAIN_COLUMNS, **about: str
 ) -> Path:
     """Write ``summary.md`` to ``out``: means over seeds, for people.
 
-    It begins with the data, the command, seeds, versions and commit. ``columns`` names the numbers
-    that it shows and their headings, `MAIN_COLUMNS` by default; those that no cell has are left
-    out.
+    ``columns`` names the numbers that it shows and their headings; those that no cell has are left
+    out. ``about`` is that of `facts`.
     """
-    records = [dict(cell) for cell in cells]
-    seconds = sum(cell["seconds"] for cell in records)
-    head = about(records, command, data)
-    text = _as_markdown(summarise(records), head, seconds, columns or MAIN_COLUMNS)
-    return write_whole(Path(out) / "summary.md", text)
+    cells = list(cells)
+    rows = sorted(summarise(cells), key=lambda row: (place(row["method"]), row["lam"]))
+    head = facts(cells, **about)
+    head["time"] = f"{sum(cell['seconds'] for cell in cells):.0f} s in all cells together"
+    lines = ["# Summary", "", *(f"- **{name}**: {text}" for name, text in head.items()), ""]
+    lines += [f"Mean over seeds ± half the width of its {INTERVAL}.", ""]
+    shown = [name for name in columns if any(name in row for row in rows)]
+    titles = ["method", "λ", "n", *(columns[name] for name in shown)]
+    for data, group in itertools.groupby(rows, lambda row: split_name(row["method"])[1]):
+        lines += [f"## {VARIANTS.get(data, data)}", ""] if data else []
+        texts = [
+            [reading(row["method"]), f"{row['lam']:g}", str(row["n"])]
+            + [str(row.get(name, "")) for name in shown]
+            for row in group
+        ]
+        lines += [*markdown([titles, *texts], "--:"), ""]
+    return write_whole(Path(out) / "summary.md", "\n".join(lines))
 
 
-def about(cells: list[dict[str, Any]], command: str, data: str) -> dict[str, str]:
+def markdown(rows: Sequence[Sequence[str]], rule: str = "---") -> list[str]:
+    """The lines of a table, its head the first row; ``rule`` aligns all columns but the first."""
+    lines = ["| " + " | ".join(row) + " |" for row in rows]
+    return [lines[0], "|---" + f"|{rule}" * (len(rows[0]) - 1) + "|", *lines[1:]]
+
+
+def facts(cells: Cells, command: str, data: str) -> dict[str, str]:
     """What a reader needs to know about the numbers, in words."""
-
-    def distinct(values: Iterable[str]) -> str:
-        return "; ".join(dict.fromkeys(values)) or "none"
-
+    cells = list(cells)
     seeds = sorted({cell["seed"] for cell in cells})
     whole = seeds == list(range(len(seeds))) and len(seeds) > 1
     failed = sum(cell["status"] != "done" for cell in cells)
+    versions = (
+        ", ".join(f"{name} {number}" for name, number in sorted(cell["versions"].items()))
+        for cell in cells
+    )
     return {
         "data": data,
         "command": command,
         "seeds": f"0 to {seeds[-1]}" if whole else ", ".join(map(str, seeds)) or "none",
         "cells": f"{len(cells) - failed} finished, {failed} failed",
-        "versions": distinct(
-            ", ".join(f"{name} {number}" for name, number in sorted(cell["versions"].items()))
-            for cell in cells
-        ),
-        "commit": distinct(cell["commit"] for cell in cells),
+        "versions": "; ".join(dict.fromkeys(versions)) or "none",
+        "commit": "; ".join(dict.fromkeys(cell["commit"] for cell in cells)) or "none",
     }
 
 
 def provenance_line(cells: Cells, command: str) -> str:
     """One line below a figure: command, seeds, version and commit of the cells it shows.
 
-    Chapters 9 to 13 write it into their figures, so that a copied picture still says it.
-
     >>> cell = {"seed": 0, "status": "done", "commit": "8e38bcc", "versions": {"fairpg_lite": "1"}}
     >>> provenance_line([cell, cell | {"seed": 1}], "python -m experiments synthetic")
     'python -m experiments synthetic; seeds 0 to 1; fairpg_lite 1; commit 8e38bcc'
     """
-    head = about([dict(cell) for cell in cells], command, "")
-    version = head["versions"] if ";" in head["versions"] else head["versions"].split(", ")[0]
-    return f"{command}; seeds {head['seeds']}; {version}; commit {head['commit']}"
+    found = facts(cells, command, "")
+    version = found["versions"] if ";" in found["versions"] else found["versions"].split(", ")[0]
+    return f"{command}; seeds {found['seeds']}; {version}; commit {found['commit']}"
 
 
-def _as_markdown(
-    rows: list[Row], about: Mapping[str, str], seconds: float, columns: Mapping[str, str]
-) -> str:
-    lines = ["# Summary", ""]
-    lines += [f"- **{name}**: {value}" for name, value in about.items()]
-    lines += [f"- **time**: {seconds:.0f} s in all cells together", ""]
-    lines += [
-        "Mean over seeds ± half the width of its 95 % interval (Student's t; none for one seed).",
-        "",
-    ]
-    shown = {k: v for k, v in columns.items() if any(f"{k}_mean" in row for row in rows)}
-    ordered = sorted(rows, key=lambda row: problem_rank(row["method"]))
-    for key in dict.fromkeys(problem_key(row["method"]) for row in ordered):
-        chosen = [row for row in rows if problem_key(row["method"]) == key]
-        lines += [f"## {variant(chosen[0]['method'])}", ""] if key else []
-        lines += [*_table(chosen, shown), ""]
-    return "\n".join(lines)
-
-
-def _table(rows: list[Row], shown: Mapping[str, str]) -> list[str]:
-    """The lines of one Markdown table, the paper's method first."""
-    lines = ["| " + " | ".join(["method", "λ", "n", *shown.values()]) + " |"]
-    lines += ["|---|" + "--:|" * (2 + len(shown))]
-    for row in sorted(rows, key=lambda r: (rank(r["method"]), r["method"], r["lam"])):
-        start = [reading(row["method"]), f"{row['lam']:g}", str(row["n"])]
-        lines += ["| " + " | ".join(start + [_entry(row, name) for name in shown]) + " |"]
-    return lines
-
-
-def _entry(row: Row, name: str) -> str:
-    if f"{name}_mean" not in row:
-        return ""
-    mean, half = row[f"{name}_mean"], row[f"{name}_high"] - row[f"{name}_mean"]
-    return f"{mean:.4f}" if math.isnan(half) else f"{mean:.4f} ± {half:.4f}"
-
-
-def write_figure(figure: Any, out: str | Path, caption: str = "") -> list[Path]:
+def write_figure(figure: Any, out: str | Path, caption: str) -> list[Path]:
     """Write ``figure.png`` and ``figure.svg`` to ``out``, with ``caption`` below the panels.
 
     The same cells give the same bytes: no date, no version, a fixed salt for the identifiers.
     """
-    require("matplotlib", "plots")
-    paths = [Path(out) / "figure.png", Path(out) / "figure.svg"]
-    if caption:
-        wide = int(figure.get_figwidth() * 16)
-        text = "\n".join(textwrap.wrap(caption, wide))
-        figure.supxlabel(text, x=0.01, ha="left", fontsize=8, color="#3A3F45")
+    text = textwrap.fill(caption, int(figure.get_figwidth() * 16))
+    figure.supxlabel(text, x=0.01, ha="left", fontsize=8, color="#3A3F45")
     # Letters are drawn as shapes: what the figure says must also be there as text.
-    about = {"Date": None, "Creator": None, "Description": caption or None}
+    about = {"Date": None, "Creator": None, "Description": caption}
+    png, svg = io.BytesIO(), io.StringIO()
     with style():
-        png, svg = io.BytesIO(), io.StringIO()
         figure.savefig(png, format="png", dpi=150)
         figure.savefig(svg, format="svg", metadata=about)
-    write_whole(paths[0], palette_png(png.getvalue()))
-    write_whole(paths[1], svg.getvalue())
-    return paths
+    return [
+        write_whole(Path(out) / "figure.png", palette_png(png.getvalue())),
+        write_whole(Path(out) / "figure.svg", svg.getvalue()),
+    ]

@@ -7,9 +7,12 @@ schedule: the paper names none. Everything with the text's clip at 5 and with th
 
 from typing import Any
 
+from matplotlib.figure import Figure
+
 from experiments import plots
-from experiments.methods import FairPGRank, Fixed, PostProcessing, Uniform, all_deltr
+from experiments.methods import FairPGRank, Fixed, few, rivals
 from experiments.problems import SyntheticData
+from fairpg_lite.figures import style
 from fairpg_lite.sweep import Cell, grid
 
 DATA = (
@@ -21,12 +24,13 @@ DATA = (
 #: The authors' seven, and between 10 and 25, where the optimum jumps, five more.
 LAMBDAS = (0.0, 1.0, 3.0, 5.0, 8.0, 10.0, 12.0, 15.0, 17.0, 18.0, 20.0, 25.0)
 #: The authors' range is [0, 6]; by the definition the programme needs more to do all it can.
-AUTHORS_LP = (0.0, 0.5, 0.95, 2.0, 4.0, 6.0)
-DEFINITION_LP = (0.0, 0.5, 1.0, 2.0, 4.0, 6.0, 10.0, 100.0, 1000.0)
+PROGRAMMES = {
+    "definition": (0.0, 0.5, 1.0, 2.0, 4.0, 6.0, 10.0, 100.0, 1000.0),
+    "authors": (0.0, 0.5, 0.95, 2.0, 4.0, 6.0),
+}
 DELTR = (0.0, 1.0, 1e2, 1e4, 1e6)
 CLIPS = (5.0, 4.0)
 SEEDS = 20
-QUICK: dict[str, Any] = {"seeds": 2, "n_queries": 12, "epochs": 2}
 
 
 def plan(*, seeds: int | None = None, quick: bool = False) -> list[Cell]:
@@ -35,44 +39,36 @@ def plan(*, seeds: int | None = None, quick: bool = False) -> list[Cell]:
     quick: 2 seeds, 12 queries, 2 epochs, three lambdas. It shows that the path works; the numbers
     mean nothing.
     """
-    n = seeds if seeds is not None else QUICK["seeds"] if quick else SEEDS
-    n_queries, epochs = (QUICK["n_queries"], QUICK["epochs"]) if quick else (100, 5)
-    cells: list[Cell] = []
-
-    def add(experiment: Any, lambdas: tuple[float, ...]) -> None:
-        # The first, the last and one between show the shape.
-        chosen = (lambdas[0], lambdas[len(lambdas) // 2], lambdas[-1]) if quick else lambdas
-        cells.extend(grid(experiment, chosen, range(n)))
-
-    problems = [SyntheticData(clip, n_queries) for clip in CLIPS]
+    some, n, n_queries, epochs = (few, 2, 12, 2) if quick else (tuple, SEEDS, 100, 5)
+    runs, problems = range(seeds or n), [SyntheticData(clip, n_queries) for clip in CLIPS]
     # Each run is short; together they are worth compiling for.
     fair: dict[str, Any] = {"epochs": epochs, "compiled": "auto" if quick else True}
-    add(FairPGRank(problems[0], "exact", **fair), LAMBDAS)
+    cells = grid(FairPGRank(problems[0], "exact", **fair), some(LAMBDAS), runs)
+    programmes = {scaling: some(lambdas) for scaling, lambdas in PROGRAMMES.items()}
     for problem in problems:
-        add(FairPGRank(problem, **fair), LAMBDAS)
-        add(PostProcessing(problem, "definition"), DEFINITION_LP)
-        add(PostProcessing(problem, "authors"), AUTHORS_LP)
-        for experiment in all_deltr(problem):
-            add(experiment, DELTR)
-        for method in (Uniform(problem), Fixed(problem, 0.0), Fixed(problem, 0.25)):
-            cells += grid(method, [0.0], range(n))
+        cells += grid(FairPGRank(problem, **fair), some(LAMBDAS), runs)
+        cells += rivals(problem, programmes, some(DELTR), runs)
+        for use in (0.0, 0.25):
+            cells += grid(Fixed(problem, use), [0.0], runs)
     return cells
 
 
-def figure(cells: list[dict[str, Any]], problem: str = "clip5") -> Any:
+def figure(cells: plots.Cells) -> Figure:
     """Figure 1: NDCG and D_group over theta with the learned models, and the trade-off.
 
     The contours are those of the first seed's data; the models are of all seeds.
     """
-    chosen = plots.of_problem(cells, problem)
+    chosen = plots.of_problem(cells, "clip5")
     learned = plots.of_method(chosen, "fair_pg_rank-sample")
-    config = learned[0]["config"]["problem"]
     seed = min(cell["seed"] for cell in learned)
-    data = SyntheticData(config["clip"], config["n_queries"]).load(seed).test
-    with plots.new_figure((12.5, 7.6)) as fig:
-        layout = [["ndcg", "d_group", "legend"], ["tradeoff", "tradeoff", "zoom"]]
+    data = SyntheticData(n_queries=learned[0]["config"]["problem"]["n_queries"]).load(seed).test
+    # A square that holds all learned models, with a margin, and the origin.
+    theta = [weight for cell in learned for weight in cell["result"]["theta"]]
+    values = plots.theta_grid(data, (min(0.0, *theta) - 0.4, max(theta) + 0.4))
+    with style():
+        fig = Figure(figsize=(12.5, 7.6), layout="constrained")
+        layout: Any = [["ndcg", "d_group", "legend"], ["tradeoff", "tradeoff", "zoom"]]
         axes = fig.subplot_mosaic(layout)
-        values = plots.theta_grid(data, plots.theta_range(learned))
         for letter, name, words in (("a", "ndcg", "NDCG"), ("b", "d_group", "D_group")):
             plots.contour_panel(axes[name], values, name, learned)
             axes[name].set_title(f"({letter}) {words} on seed {seed}'s data")

@@ -19,32 +19,19 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from experiments.rankers import FairPGRank, RankSVM, Trees
-from experiments.rankers_report import (
-    COLUMNS,
-    data_of,
-    table,
-    table_text,
-    tradeoff_figure,
-)
+from experiments.rankers import protocol
+from experiments.rankers_report import COLUMNS, data_of, table, table_text, tradeoff_figure
 from experiments.ranking_data import load_parts
-from fairpg_lite.baselines.rankers import CS
 from fairpg_lite.data.sets import HOW_TO_OBTAIN
-from fairpg_lite.sweep import Cell, grid, load_cells, run_cells
+from fairpg_lite.sweep import Cell, load_cells, run_cells
 
-__all__ = ["COLUMNS", "DATA", "LAMBDAS", "figure", "own_table", "plan", "table", "table_text"]
+__all__ = ["COLUMNS", "DATA", "figure", "own_table", "plan", "table", "table_text"]
 
-#: One sentence naming the data of some cells.
-DATA = data_of
+DATA, figure = data_of, tradeoff_figure
 #: Where Figure 2 looks, with both models; from a pilot on a twentieth of the stand-in.
 LAMBDAS = (0.0, 3.0, 10.0, 30.0, 100.0)
-SEEDS = 5
-#: Figure 2 is drawn at this entropy weight; Table 1 shows both.
-ENTROPY = 0.0
-#: --quick: a fiftieth of the queries, three epochs, three lambdas, few trees and two values of C.
-#: It shows that the path works; the numbers mean nothing.
-QUICK: dict[str, Any] = {"share": 0.02, "epochs": 3, "rounds": 30, "C": (1.0, 100.0)}
 QUICK_LAMBDAS = (0.0, 10.0, 100.0)
+SEEDS = 5
 
 
 def plan(
@@ -53,54 +40,41 @@ def plan(
     quick: bool = False,
     data: str | os.PathLike[str] | None = None,
     stand_in: bool = False,
-    share: float | None = None,
     epochs: int | None = None,
     check_counts: bool = True,
     checkpoints: str | Path | None = None,
 ) -> list[Cell]:
-    """The cells of Table 1 and Figure 2, longest first.
+    """The cells of Table 1 and Figure 2.
 
-    data: Yahoo's files (default FAIRPG_YAHOO); they are read, checked and cached here, before
-        anything is trained. stand_in: the stand-in instead.
-    share: the part of the queries to use, 1 by default. epochs: 20 by default. check_counts:
-        whether files must have the published counts.
-    checkpoints: a directory where a long cell keeps its state after every epoch, so that a killed
-        run goes on from there; removed as cells finish.
-    seeds: 5 by default, 1 with quick. RankSVM and the trees are run once: nothing in them is drawn.
+    Args:
+        seeds: of the policies, 5 by default, 1 with quick. RankSVM and the trees are run once:
+            nothing in them is drawn.
+        quick: a fiftieth of the queries, three epochs, three lambdas, few trees and two values of
+            C. It shows that the path works; the numbers mean nothing.
+        data: Yahoo's files (default FAIRPG_YAHOO); they are read, checked and cached here, before
+            anything is trained.
+        stand_in: the stand-in instead.
+        epochs: 20 by default.
+        check_counts: whether files must have the published counts.
+        checkpoints: a directory where a long cell keeps its state after every epoch, so that a
+            killed run goes on from there; removed as cells finish.
     """
-    share = (QUICK["share"] if quick else 1.0) if share is None else share
-    epochs = (QUICK["epochs"] if quick else 20) if epochs is None else epochs
     source, root = _source(data, stand_in)
+    full = (LAMBDAS, SEEDS, 1.0, 20)
+    lambdas, count, share, usual = (QUICK_LAMBDAS, 1, 0.02, 3) if quick else full
     if source == "yahoo":
         load_parts("yahoo", share, check_counts, root)
-    common: dict[str, Any] = {
-        "data": source,
-        "share": share,
-        "check_counts": check_counts,
-        "root": root,
-        "checkpoints": checkpoints,
-    }
-    chosen = range((1 if quick else SEEDS) if seeds is None else seeds)
-    cells: list[Cell] = []
-    for model in ("neural", "linear"):
-        lambdas = QUICK_LAMBDAS if quick else LAMBDAS
-        settings = {**common, "model": model, "epochs": epochs}
-        cells += grid(FairPGRank(entropy=ENTROPY, **settings), lambdas, chosen)
-        cells += grid(FairPGRank(entropy=1.0, **settings), [0.0], chosen)
-    fewer: dict[str, Any] = QUICK if quick else {"rounds": 300, "C": CS}
-    for objective in ("lambdarank", "regression"):
-        trees = Trees(objective=objective, rounds=fewer["rounds"], **common)
-        cells += grid(trees, [0.0], [0])
-    return cells + grid(RankSVM(C=fewer["C"], **common), [0.0], [0])
+    chosen, policies = range(seeds or count), {"epochs": epochs or usual}
+    common: dict[str, Any] = {"data": source, "share": share, "check_counts": check_counts}
+    common |= {"root": root, "checkpoints": checkpoints}
+    return protocol(lambdas, chosen, [0], quick=quick, policies=policies, **common)
 
 
 def _source(data: str | os.PathLike[str] | None, stand_in: bool) -> tuple[str, str | None]:
     """The name of the source and, for real files, where they lie."""
+    if stand_in and data is not None:
+        raise ValueError(f"yahoo: both data={str(data)!r} and the stand-in; choose one.")
     if stand_in:
-        if data is not None:
-            raise ValueError(
-                f"yahoo: both data={str(data)!r} and the stand-in were asked for; choose one."
-            )
         return "stand-in", None
     root = data or os.environ.get("FAIRPG_YAHOO")
     if not root:
@@ -109,11 +83,6 @@ def _source(data: str | os.PathLike[str] | None, stand_in: bool) -> tuple[str, s
             "Here: data=PATH (--data PATH), or stand_in=True (--stand-in)."
         )
     return "yahoo", str(Path(root).expanduser().resolve())
-
-
-def figure(cells: list[dict[str, Any]]) -> Any:
-    """Figure 2: NDCG@10 and D_ind of the policy by lambda, linear left, neural right."""
-    return tradeoff_figure(cells, ENTROPY)
 
 
 def own_table(results: str | Path = "../results/yahoo") -> str:
