@@ -14,7 +14,7 @@ import torch
 
 from benchmarks import _timing
 from fairpg_lite import LinearScorer, TrainConfig, evaluate, fit, synthetic
-from fairpg_lite._progress import progress_bar
+from fairpg_lite._extras import progress_bar
 from fairpg_lite.figures import use_style
 
 COMMAND = "python -m benchmarks.sample_or_exact"

@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fairpg_lite import _provenance
-from fairpg_lite._extras import require
+from fairpg_lite._extras import progress_bar, require
 from fairpg_lite._files import clear_leftovers, write_whole
-from fairpg_lite._progress import progress_bar
 from fairpg_lite._records import (
     FORMAT,
     TABLE,

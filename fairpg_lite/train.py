@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from fairpg_lite import _check, _processes, compiled
-from fairpg_lite._progress import progress_bar
+from fairpg_lite._extras import progress_bar
 from fairpg_lite.batch import Batch
 from fairpg_lite.config import TrainConfig
 from fairpg_lite.data import RankingDataset

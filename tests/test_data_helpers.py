@@ -6,8 +6,7 @@ import sys
 
 import pytest
 
-from fairpg_lite._extras import require
-from fairpg_lite._progress import progress_bar
+from fairpg_lite._extras import progress_bar, require
 
 
 def test_require_names_the_extra_and_hides_nothing_else(tmp_path, monkeypatch):

@@ -31,7 +31,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from fairpg_lite._progress import progress_bar
+from fairpg_lite._extras import progress_bar
 from fairpg_lite.cli import _common as cli
 from fairpg_lite.cli._data import read_for
 from fairpg_lite.models import load_model

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from fairpg_lite._extras import progress_bar
 from fairpg_lite._files import whole_file
-from fairpg_lite._progress import progress_bar
 from fairpg_lite.data.arrays import gathered
 from fairpg_lite.data.dataset import RankingDataset
 from fairpg_lite.data.letor_lines import PACKERS, Reader

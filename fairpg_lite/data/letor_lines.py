@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from fairpg_lite._progress import Bar
+from fairpg_lite._extras import Bar
 
 BLOCK_BYTES = 4 << 20  # of text, parsed at once
 # One stray id, 99999, in a short file would otherwise ask for gigabytes of zeros: without
