@@ -13,10 +13,12 @@ from urllib.parse import quote
 
 from sphinx.application import Sphinx
 
-USED = re.compile(r'<i class="(?:theme-switch )?(?:fa-solid|fa-brands|fas|fab) (fa-[a-z-]+)')
+USED = re.compile(
+    r'<(?:i|span) class="(?:theme-switch )?(?:fa-solid|fa-brands|fas|fab) (fa-[a-z-]+)'
+)
 LOADED = re.compile(r"<(?:link|script)[^>]*scripts/fontawesome\.js[^>]*>(?:</script>)?\n?")
 LOOK = """\
-i[class*="fa-"]::before {
+:is(i, span)[class*="fa-"]::before {
   background: currentcolor;
   content: "";
   display: inline-block;
@@ -25,7 +27,7 @@ i[class*="fa-"]::before {
   vertical-align: -0.125em;
   width: 1em;
 }
-i.fa-lg { font-size: 1.25em; }
+.fa-lg { font-size: 1.25em; }
 """
 
 
@@ -68,9 +70,14 @@ def keep_used_icons(app: Sphinx, error: Exception | None) -> None:
 def no_formulas(app: Sphinx, page: str, template: str, context: dict, doctree: object) -> None:
     """Take MathJax from a page without formulas: Sphinx gives it to the first page of all too."""
     if 'class="math' not in context.get("body", ""):
-        context["script_files"] = [
-            x for x in context["script_files"] if "mathjax" not in str(getattr(x, "filename", x))
-        ]
+        context["script_files"] = [x for x in context["script_files"] if not _of_mathjax(x)]
+
+
+def _of_mathjax(script: object) -> bool:
+    """The program, or the inline settings that wait for it."""
+    settings = getattr(script, "attributes", {}).get("body") or ""
+    program = str(getattr(script, "filename", script))
+    return "mathjax" in program or "window.MathJax" in settings
 
 
 def setup(app: Sphinx) -> dict:

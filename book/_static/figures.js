@@ -12,6 +12,8 @@
     large.removeAttribute("style");
     box.appendChild(large);
     box.addEventListener("click", function () { box.close(); });
+    // The theme takes Escape for its search box, so that the dialog's own answer never comes.
+    box.addEventListener("keydown", function (event) { if (event.key === "Escape") box.close(); });
     box.addEventListener("close", function () { box.remove(); image.focus(); });
     document.body.appendChild(box);
     box.showModal();
