@@ -6,7 +6,7 @@ import shutil
 import nbformat
 import pytest
 
-from tools.check_chapters import ROOT, files_in, problems
+from tools.check_chapters import PICTURES, ROOT, files_in, problems
 from tools.run_chapters import chapters
 
 CHAPTERS = chapters()
@@ -62,9 +62,9 @@ def code_cells(notebook):
     return [cell for cell in notebook.cells if cell.cell_type == "code"]
 
 
-def with_png(notebook):
+def with_picture(notebook):
     return next(
-        c for c in code_cells(notebook) if any("image/png" in o.get("data", {}) for o in c.outputs)
+        c for c in code_cells(notebook) if any(PICTURES & set(o.get("data", {})) for o in c.outputs)
     )
 
 
@@ -114,7 +114,7 @@ def no_asserts(notebook):
 
 
 def no_alt(notebook):
-    with_png(notebook).metadata["mystnb"]["image"]["alt"] = ""
+    with_picture(notebook).metadata["mystnb"]["image"]["alt"] = ""
 
 
 def no_alt_in_html(notebook):

@@ -26,6 +26,7 @@ from tools.run_chapters import chapters  # noqa: E402
 
 COLUMNS = 68  # what a page shows without scrolling, inside a folded solution too
 PRINTED = 77  # longer lines of an output wrap
+PICTURES = {"image/png", "image/svg+xml"}
 EXERCISES = 3
 LARGEST = 1_500_000  # bytes
 UNPUBLISHED = {"book/coursework/solution"}  # run and tested, but no page of the book
@@ -86,7 +87,7 @@ def wordless_figures(cells: Cells) -> Iterator[str]:
         alt = cell.metadata.get("mystnb", {}).get("image", {}).get("alt", "")
         for output in cell.outputs:
             data = output.get("data", {})
-            if "image/png" in data and len(alt.split()) < 5:
+            if PICTURES & set(data) and len(alt.split()) < 5:
                 yield f"cell {cell.execution_count}'s figure has no alt text (mystnb: image: alt:)"
             for image in re.findall(r"<img\b[^>]*>", data.get("text/html", "")):
                 if not re.search(r'\balt="[^"]{10,}"', image):
