@@ -217,7 +217,9 @@ def write_table(out: Path, records: list[Record], **about: Any) -> None:
         origin = {"commit": record.get("commit", "unknown"), "versions": record.get("versions", {})}
         made += [origin] if origin not in made else []
         row = {n: record[n] for n in _ABOUT} | record["result"] | {"made": made.index(origin)}
-        told = {name: json.dumps(value, allow_nan=False) for name, value in row.items()}
+        # No blanks after commas: a table of long lists is a tenth smaller.
+        short = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
+        told = {name: short(value) for name, value in row.items()}
         rows.append({"method": record["method"], **told})
     # Numbers first, then texts and lists.
     names = sorted(measures, key=lambda name: (measures[name], name))

@@ -487,7 +487,7 @@ def test_the_crossed_bootstrap_against_loops():
 
 def test_listed_queries_are_used_where_they_are():
     found = measures.ahead("fair_pg_rank-linear-entropy0", "rank_svm", "test_err")(STORED["mslr"])
-    assert "42 queries × 5 seeds" in found.over
+    assert "42 queries × 20 seeds" in found.over
     mine, theirs = (
         stored(m, 0.0, "test_err", "mslr") for m in ("fair_pg_rank-linear-entropy0", "rank_svm")
     )

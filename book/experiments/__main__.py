@@ -15,8 +15,8 @@ examples:
   python -m experiments yahoo --data ~/yahoo/set1 --jobs 8
   python -m experiments yahoo --stand-in --quick
 
-time: synthetic and german take about 20 minutes each on one core and mslr 15, half of that with
---jobs 2 (added up from the stored cells of a busy machine); with --quick each is done within half a
+time on one core: synthetic 10 minutes, german 4, mslr 16, the stand-in about an hour, half of that
+with --jobs 2 (from the stored cells that were compiled); with --quick each is done within half a
 minute.
 The same call again adds what is missing; --force computes everything anew.
 """

@@ -103,25 +103,31 @@ def table_text(rows: list[dict[str, Any]]) -> str:
     return "\n".join([*markdown(texts), "", *notes])
 
 
-def tradeoff_figure(cells: Cells, entropy: float = 0.0) -> Any:
-    """Figure 2: NDCG@10 above D_ind of the policy by lambda, linear left, neural right.
+def tradeoff_panels(axes: Any, cells: Cells, entropy: float = 0.0) -> None:
+    """Figure 2 on ``axes (2, 2)``: NDCG@10 above D_ind of the policy by lambda, linear left.
 
     On a scale that is logarithmic from the second lambda on; test solid, training dotted; bars are
-    standard deviations over seeds. The data's name stands below.
+    standard deviations over seeds.
     """
     policies = [cell for cell in finished(cells) if cell["config"].get("entropy") == entropy]
+    for column, model in zip(axes.T, ("linear", "neural"), strict=True):
+        column[0].set_title(f"{model.capitalize()} model, γ = {entropy:g}")
+        chosen = [cell for cell in policies if cell["config"]["model"] == model]
+        for ax, (measure, label) in zip(column, _MEASURES.items(), strict=True):
+            ax.set_ylabel(label)
+            if chosen:
+                _by_lambda(ax, chosen, measure)
+        column[1].set_xlabel("λ")
+    for ax in axes[1]:  # when all curves are there: a limit ends the search for others
+        ax.set_ylim(bottom=0)
+
+
+def tradeoff_figure(cells: Cells, entropy: float = 0.0) -> Any:
+    """Figure 2 as a picture of its own, with the data's name below."""
     with style():
         figure = Figure(figsize=(8.4, 6.4), layout="constrained")
         axes = figure.subplots(2, 2, sharex=True, sharey="row")
-        for column, model in zip(axes.T, ("linear", "neural"), strict=True):
-            column[0].set_title(f"{model.capitalize()} model, γ = {entropy:g}")
-            chosen = [cell for cell in policies if cell["config"]["model"] == model]
-            for ax, (measure, label) in zip(column, _MEASURES.items(), strict=True):
-                ax.set_ylabel(label)
-                if chosen:
-                    _by_lambda(ax, chosen, measure)
-            column[1].set_xlabel("λ")
-            column[1].set_ylim(bottom=0)
+        tradeoff_panels(axes, cells, entropy)
         handles, labels = axes[0, 0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside upper center", ncols=2)
         text = textwrap.fill(f"Data: {data_of(cells)}", 130)
@@ -138,29 +144,3 @@ def _by_lambda(ax: Any, cells: Cells, measure: str) -> None:
     ax.set_xscale("symlog", linthresh=max(lambdas[1:2], default=1.0), linscale=0.5)
     ax.set_xticks(lambdas, [f"{lam:g}" for lam in lambdas])
     ax.minorticks_off()
-
-
-def tradeoff_panel(ax: Any, cells: Cells) -> Any:
-    """One panel of Figure 2 on ``ax``: NDCG@10 (left) and D_ind (right) of the policy by lambda.
-
-    Test solid, training dotted; bars are standard deviations over seeds. The values of lambda
-    stand at equal distances. Returns the right axis.
-    """
-    cells, right = list(cells), ax.twinx()
-    right.grid(False)
-    right.spines["right"].set_visible(True)
-    looks = ((ax, PALETTE["blue"], "o"), (right, PALETTE["orange"], "s"))
-    for (axis, colour, marker), (key, label) in zip(looks, _MEASURES.items(), strict=True):
-        for part, words, dash, face in (
-            ("train", "training", ":", "white"),
-            ("test", "test", "-", colour),
-        ):
-            lambdas, means, spread = curve(cells, f"{part}_{key}")
-            look = {"color": colour, "linestyle": dash, "marker": marker, "markerfacecolor": face}
-            bars = spread if spread.any() else None
-            axis.errorbar(range(len(lambdas)), means, bars, label=f"{label}, {words}", **look)
-        axis.set_ylabel(f"{label} of the policy", color=colour)
-    ax.set_xticks(range(len(lambdas)), [f"{lam:g}" for lam in lambdas])
-    ax.set_xlabel("λ (not to scale)")
-    right.set_ylim(bottom=0)
-    return right
