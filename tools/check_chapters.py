@@ -32,8 +32,6 @@ LARGEST = 1_500_000  # bytes
 UNPUBLISHED = {"book/coursework/solution"}  # run and tested, but no page of the book
 EXERCISE = re.compile(r"^(?:```|:::)+\{exercise(?:-start)?\}.*?^:label:\s*(\S+)", re.M | re.S)
 SOLUTION = re.compile(r"^(?:```|:::)+\{solution(?:-start)?\}\s+(\S+)", re.M)
-# Chapters that still have the shape of the first edition; the list only shrinks.
-FIRST_EDITION = {f"{name}.md" for name in ("11_individual_fairness",)}
 Cells = list[nbformat.NotebookNode]
 
 
@@ -175,8 +173,7 @@ def shape(text: Path) -> Iterator[str]:
     """Question, takeaway and picture first, three things to remember, no more than fits."""
     source = text.read_text(encoding="utf-8")
     if REMEMBER not in source:
-        if text.name not in FIRST_EDITION:
-            yield "does not end with three things to remember"
+        yield "does not end with three things to remember"
         return
     opening = source.split("\n## ")[0]
     if not ("> **Question.**" in opening and "> **Takeaway.**" in opening):
