@@ -1,5 +1,7 @@
 """`python -m experiments`: from an empty directory to table and figure, and on again."""
 
+import json
+import shutil
 from dataclasses import dataclass
 
 import numpy as np
@@ -47,6 +49,16 @@ def test_the_summary_is_that_of_the_cells(quick):
     assert len(values) == 2
     assert row["ndcg"].mean == pytest.approx(np.mean(values), rel=1e-14)
     assert f"| {row['ndcg']} |" in (quick / "summary.md").read_text("utf-8")
+
+
+def test_a_note_on_numbers_that_were_added_stays(quick, tmp_path):
+    """It is said of rows that a second run keeps."""
+    out = shutil.copytree(quick, tmp_path / "out")
+    sidecar = out / "table.json"
+    note = {"added": "lottery_... was computed later"}
+    sidecar.write_text(json.dumps(json.loads(sidecar.read_text()) | note))
+    assert main(["synthetic", "--quick", "--out", str(out)]) == 0
+    assert json.loads(sidecar.read_text())["added"] == note["added"]
 
 
 def test_a_second_run_computes_nothing_and_a_lost_cell_is_made_again(quick, monkeypatch, capsys):

@@ -47,7 +47,8 @@ def printed(cell: nbformat.NotebookNode) -> str:
         data = output.get("data", {})
         text = output.get("text") or data.get("text/html") or data.get("text/plain") or ""
         parts.append(PICTURE.sub("", text))
-    return "\n".join(parts)
+    # A slow cell prints in several pieces, and not always in the same ones.
+    return "".join(parts)
 
 
 def compare(stored: nbformat.NotebookNode, run: nbformat.NotebookNode) -> Found:
