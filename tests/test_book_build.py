@@ -12,6 +12,7 @@ import nbformat
 import pytest
 import yaml
 
+from conftest import make_book
 from tools.check_chapters import ROOT, UNPUBLISHED, files_in
 from tools.check_html import problems, too_large
 
@@ -33,6 +34,13 @@ def test_make_book_builds_every_page(built_book):
     missing = {name for name in files_in(TOC) if not (built_book / f"{name}.html").exists()}
     assert not missing
     assert (built_book / "index.html").exists()
+
+
+def test_make_book_works_a_second_time(built_book):
+    """On top of the first build, which has taken files of the theme away."""
+    again = make_book()
+    assert again.returncode == 0, again.stdout[-3000:]
+    assert ".fa-bars" in (built_book / "_static" / "icons.css").read_text(encoding="utf-8")
 
 
 def test_pages_load_nothing_from_the_web(built_book):

@@ -11,6 +11,7 @@ import re
 from pathlib import Path
 from urllib.parse import quote
 
+import pydata_sphinx_theme
 from sphinx.application import Sphinx
 
 USED = re.compile(
@@ -51,19 +52,20 @@ def keep_used_icons(app: Sphinx, error: Exception | None) -> None:
     if error is not None or app.builder.format != "html":
         return
     out = Path(app.outdir)
-    script = out / "_static" / "scripts" / "fontawesome.js"
     used: set[str] = set()
     for page in out.rglob("*.html"):
         text = page.read_text(encoding="utf-8")
         used.update(USED.findall(text))
         page.write_text(LOADED.sub("", text), encoding="utf-8")
-    source = script.read_text(encoding="utf-8")
+    # Not the built copy: a second build finds that one gone.
+    theme = Path(pydata_sphinx_theme.__file__).parent / "theme" / "pydata_sphinx_theme" / "static"
+    source = (theme / "scripts" / "fontawesome.js").read_text(encoding="utf-8")
     icons = [
         f'.{name} {{ --icon: url("data:image/svg+xml,{quote(drawing(source, name[3:]))}"); }}\n'
         for name in sorted(used)
     ]
     (out / "_static" / "icons.css").write_text(LOOK + "".join(icons), encoding="utf-8")
-    for left in script.parent.glob("fontawesome.js*"):
+    for left in (out / "_static" / "scripts").glob("fontawesome.js*"):
         left.unlink()
 
 
