@@ -195,7 +195,7 @@ class RaceIntegral(torch.autograd.Function):
         flat = _documents_first(log_w)
         # (n, M, 1, B), or (n, 1, 1, B) if summed
         pull = upstream.conj().reshape(flat.shape[1], *upstream.shape[-2:])
-        pull = pull.permute(1, 2, 0).unsqueeze(-2)
+        pull = pull.permute(1, 2, 0).contiguous().unsqueeze(-2)  # along memory, like the race
         grad = torch.zeros_like(flat)
         for piece in _time_pieces(flat, nodes, log_t):
             race, scale, density = ctx.seen or _integrand(
