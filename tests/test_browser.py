@@ -294,15 +294,14 @@ def test_a_figure_can_be_enlarged(window, built_book):
     page.keyboard.press("Escape")
 
 
-def test_a_tap_on_a_term_shows_its_definition(built_book):
-    with chromium() as browser:
-        visit = ask.Visit(
-            browser, has_touch=True, viewport={"width": ask.NARROW, "height": 900}
-        ).open(built_book / "book" / "04_exposure.html")
-        term = visit.page.locator("article .defined-term").first
-        address = visit.page.url
-        term.locator("a").tap()
-        assert term.locator("[role=tooltip]").is_visible()
-        assert visit.page.url == address
-        term.locator("a").tap()
-        visit.page.wait_for_url("**/glossary.html*")
+def test_a_tap_on_a_term_shows_its_definition(window, built_book):
+    phone = {"has_touch": True, "viewport": {"width": ask.NARROW, "height": 900}}
+    visit = ask.Visit(window.context.browser, **phone)
+    page = visit.open(built_book / "book" / "04_exposure.html").page
+    term, address = page.locator("article .defined-term").first, page.url
+    term.locator("a").tap()
+    assert term.locator("[role=tooltip]").is_visible()
+    assert page.url == address
+    term.locator("a").tap()
+    page.wait_for_url("**/glossary.html*")
+    visit.context.close()

@@ -106,11 +106,12 @@ def inline_images(article: Tag, page: Path) -> None:
 
 
 def formula_settings(soup: BeautifulSoup) -> str:
-    """The page's settings of MathJax, macros included: the body of a script."""
-    for script in soup.select("script"):
-        if "window.MathJax" in script.get_text():
-            return script.get_text()
-    raise ValueError("built_page.formula_settings: the page sets nothing for MathJax")
+    """The page's settings of MathJax, macros included: the body of a script.
+
+    Empty where the page has no formula (book/_ext/lighter.py).
+    """
+    scripts = (script.get_text() for script in soup.select("script"))
+    return next((text for text in scripts if "window.MathJax" in text), "")
 
 
 def slug(name: str) -> str:
