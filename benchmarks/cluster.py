@@ -27,8 +27,7 @@ import torch
 
 from benchmarks import _timing
 from benchmarks.sweep import SyntheticFairPGRank, stop_workers
-from fairpg_lite import run_cells
-from fairpg_lite._cells import Cell, grid
+from fairpg_lite import Cell, grid, run_cells
 
 COMMAND = "python -m benchmarks.cluster"
 SCHEDULER = "dask scheduler --port 0 --dashboard-address :0 --scheduler-file cluster.json"
