@@ -115,8 +115,8 @@ def test_torchrun_prints_what_chapter_15_says(tmp_path):
     """The chapter's script, by its command; two processes may print into each other's lines."""
     text = (ROOT / "book" / "15_cluster.md").read_text()
     script, command, shown = (
-        re.search(rf"```{kind}\n(.*?)```", text, flags=re.DOTALL)[1]
-        for kind in ("python", "bash", "text")
+        re.search(rf"```{kind}\n({start}.*?)```", text, flags=re.DOTALL)[1]
+        for kind, start in (("python", ""), ("bash", "torchrun"), ("text", ""))
     )
     (tmp_path / "together.py").write_text(script)
     program, *words = command.split()

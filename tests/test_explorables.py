@@ -370,8 +370,11 @@ def test_a_merit_by_touch(pages, visit):
     assert page.evaluate("scrollY") == before
     assert_the_page_is_right(page)
     track = page.locator(".xp-merits .xp-track").nth(0).bounding_box()
-    page.touchscreen.tap(track["x"] + 8, track["y"] + 0.75 * track["height"])
-    page.wait_for_function("document.querySelector('.xp-knob').ariaValueNow < .5")
+    for _ in range(50):  # on a busy machine a tap right after a drag may count as part of it
+        page.touchscreen.tap(track["x"] + 8, track["y"] + 0.75 * track["height"])
+        page.wait_for_timeout(100)
+        if merits(page)[0] < 0.5:
+            break
     assert merits(page)[0] == pytest.approx(0.25, abs=0.02)
     assert_the_page_is_right(page)
 
