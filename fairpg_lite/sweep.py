@@ -111,7 +111,8 @@ def run_cells(
         clear_leftovers(cells[i].path(out))  # of a sweep that was killed
     pending = [i for i in range(len(cells)) if i not in stored]
     for folder in {cells[i].path(out).parent for i in pending}:
-        write_whole(folder / ".probe", "").unlink()  # before hours are spent
+        # Before hours are spent; another sweep on this directory may probe it at the same moment.
+        write_whole(folder / ".probe", "").unlink(missing_ok=True)
     # Workers run this code to the letter, or they are refused: its commit is theirs.
     commit = _provenance.commit([out]) if pending else ""
     with progress_bar(description, len(cells), "cell", progress) as bar:

@@ -528,6 +528,19 @@ def test_a_cell_that_another_sweep_finished_meanwhile_is_left_alone(tmp_path, mo
     assert load_cells(tmp_path) == [cell]
 
 
+def test_two_sweeps_may_try_the_directory_at_the_same_moment(tmp_path, monkeypatch):
+    write = sweep_module.write_whole
+
+    def removed_by_the_other(path, content):
+        written = write(path, content)
+        if path.name == ".probe":
+            path.unlink()
+        return written
+
+    monkeypatch.setattr(sweep_module, "write_whole", removed_by_the_other)
+    assert len(quiet(Plain(), [0], [0], tmp_path)) == 1
+
+
 @dataclass(frozen=True)
 class Other:
     factor: float = 3.0
