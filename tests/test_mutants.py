@@ -70,17 +70,17 @@ def assert_caught(name: str, test: str, folder: Path, code: int, output: str) ->
 
 
 def test_the_copy_itself_is_what_runs_and_passes(copy, run_on_copy):
-    """Without a mutation the named tests pass on the copy: it is the mutation that is caught."""
+    """Without a mutation the named tests pass on the copy: it is the mutation that is caught.
+
+    The tests that a planted function must turn red need no such proof: they run on this checkout,
+    where the suite runs them as they are.
+    """
     probe = copy / "tests" / "test_probe.py"
     probe.write_text(
         "import fairpg_lite\n"
         f"def test_copy():\n    assert fairpg_lite.__file__.startswith({str(copy)!r})\n"
     )
-    code, output = run_on_copy(
-        copy,
-        "test_probe.py",
-        *sorted({m[4] for m in MUTANTS} | {test for _, test in PLANTS.values()}),
-    )
+    code, output = run_on_copy(copy, "test_probe.py", *sorted({m[4] for m in MUTANTS}))
     assert code == 0, output[-2000:]
 
 
