@@ -48,8 +48,3 @@ def store(name: str, command: str, **content: Any) -> None:
     RESULTS.mkdir(exist_ok=True)
     text = json.dumps({**provenance(command), **content}, indent=1)
     (RESULTS / f"{name}.json").write_text(text + "\n")
-
-
-def save_figure(figure: Any, name: str) -> None:
-    RESULTS.mkdir(exist_ok=True)
-    figure.savefig(RESULTS / f"{name}.png", dpi=120, metadata={"Software": None})

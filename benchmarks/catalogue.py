@@ -10,12 +10,10 @@ works out what a catalogue of a million queries would cost. ``--small`` stores n
 import sys
 from collections.abc import Callable
 
-import matplotlib.pyplot as plt
 import torch
 
 from benchmarks import _timing
 from fairpg_lite import LinearScorer, RankingDataset, TrainConfig
-from fairpg_lite.figures import use_style
 from fairpg_lite.train import _Run
 
 COMMAND = "python -m benchmarks.catalogue"
@@ -73,26 +71,12 @@ def measure(small: bool) -> dict[str, dict[str, dict[str, float]]]:
     return table
 
 
-def draw(table: dict[str, dict[str, dict[str, float]]]) -> None:
-    use_style()
-    figure, axes = plt.subplots(1, 4, figsize=(12, 3.2), sharey=True)
-    for axis, (name, rows) in zip(axes, table.items(), strict=True):
-        for way, marker in zip(WAYS, "osv", strict=True):
-            xs = [int(value) for value in rows]
-            axis.loglog(xs, [row[way] for row in rows.values()], f"{marker}-", label=way)
-        axis.set_xlabel(name)
-    axes[0].set_ylabel("seconds per pass, one thread")
-    axes[0].legend()
-    _timing.save_figure(figure, "catalogue")
-
-
 def main(small: bool = False) -> None:
-    """Measure, print ratios, store and draw."""
+    """Measure, print ratios and store."""
     torch.set_num_threads(1)
     table = measure(small)
     if not small:
         _timing.store("catalogue", COMMAND, base=BASE, seconds=table)
-        draw(table)
 
 
 if __name__ == "__main__":

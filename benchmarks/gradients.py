@@ -6,13 +6,11 @@ python -m benchmarks.gradients
 from functools import partial
 from typing import Any
 
-import matplotlib.pyplot as plt
 import torch
 from torch import Tensor
 
 from benchmarks import _timing
 from fairpg_lite import PlackettLuce, expected_ndcg, individual_disparity
-from fairpg_lite.figures import use_style
 
 COMMAND = "python -m benchmarks.gradients"
 SAMPLES = (2, 5, 10, 25, 100, 400)
@@ -68,20 +66,6 @@ def main() -> None:
     for row, spent in zip(rows, _timing.interleaved(work, 15).values(), strict=True):
         row["seconds"] = spent / QUERIES / ROW
     _timing.store("gradients", COMMAND, rows=rows)
-    use_style()
-    figure, axis = plt.subplots(figsize=(6.4, 3.8))
-    for (name, _), marker in zip(settings.items(), "ovs^", strict=True):
-        mine = [r for r in rows if r["way"] == name]
-        axis.loglog(
-            [r["seconds"] * 1e6 for r in mine],
-            [r["error"] for r in mine],
-            marker=marker,
-            label=name,
-        )
-    axis.set_xlabel("µs per query")
-    axis.set_ylabel("relative error of the gradient")
-    axis.legend(title="baseline")
-    _timing.save_figure(figure, "gradients")
 
 
 if __name__ == "__main__":

@@ -9,13 +9,11 @@ x is below zero it still gets a gradient at times. On balance it acts like a sma
 8 measures this). Exact training has none of it.
 """
 
-import matplotlib.pyplot as plt
 import torch
 
 from benchmarks import _timing
 from fairpg_lite import LinearScorer, TrainConfig, evaluate, fit, synthetic
 from fairpg_lite._extras import progress_bar
-from fairpg_lite.figures import use_style
 
 COMMAND = "python -m benchmarks.sample_or_exact"
 LAMBDAS = (0, 1, 3, 5, 8, 10, 25)
@@ -45,7 +43,7 @@ def run(lam: float, seed: int, how: dict) -> dict[str, float]:
 
 
 def main() -> None:
-    """Run the grid, print the means, store everything and draw."""
+    """Run the grid, print the means and store everything."""
     torch.set_num_threads(1)
     cells = []
     with progress_bar("runs", len(WAYS) * len(LAMBDAS) * SEEDS, "run") as bar:
@@ -64,30 +62,12 @@ def main() -> None:
                 f"{way:<18}{lam:>7}{mean['ndcg']:>9.4f}{mean['d_group']:>10.5f}"
                 f"{mean['seen_d_group']:>9.5f}{ratio:>15.3f}"
             )
-    draw(cells)
 
 
 def means(cells: list[dict], way: str, lam: float) -> dict[str, float]:
     mine = [c for c in cells if c["way"] == way and c["lam"] == lam]
     names = ("ndcg", "d_group", "seen_d_group", "theta1", "theta2")
     return {name: sum(c[name] for c in mine) / len(mine) for name in names}
-
-
-def draw(cells: list[dict]) -> None:
-    use_style()
-    figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.6))
-    for way, marker in zip(WAYS, "ovs", strict=True):
-        rows = [means(cells, way, lam) for lam in LAMBDAS]
-        left.plot(LAMBDAS, [r["d_group"] for r in rows], marker=marker, label=way)
-        right.plot(
-            [r["d_group"] for r in rows], [r["ndcg"] for r in rows], marker=marker, label=way
-        )
-    left.set_xlabel("lambda")
-    left.set_ylabel("true D_group")
-    left.legend()
-    right.set_xlabel("true D_group")
-    right.set_ylabel("NDCG")
-    _timing.save_figure(figure, "sample_or_exact")
 
 
 if __name__ == "__main__":

@@ -5,12 +5,10 @@ python -m benchmarks.scaling
 
 from collections.abc import Callable
 
-import matplotlib.pyplot as plt
 import torch
 
 from benchmarks import _timing
 from fairpg_lite import PlackettLuce, expected_dcg, individual_disparity
-from fairpg_lite.figures import use_style
 
 COMMAND = "python -m benchmarks.scaling"
 ROUNDS = 45
@@ -38,7 +36,7 @@ def update(
 
 
 def main() -> None:
-    """Measure, print ratios, store and draw."""
+    """Measure, print ratios and store."""
     torch.set_num_threads(1)
     by_length = {}
     for n in LENGTHS:
@@ -57,25 +55,6 @@ def main() -> None:
     _timing.store(
         "scaling", COMMAND, by_length=by_length, by_samples=by_samples, by_spread=by_spread
     )
-    draw(by_length, by_samples, by_spread)
-
-
-def draw(by_length: dict, by_samples: dict, by_spread: dict) -> None:
-    use_style()
-    figure, (left, middle, right) = plt.subplots(1, 3, figsize=(10, 3.2))
-    for method, marker in (("sample", "o"), ("exact", "s")):
-        left.loglog(LENGTHS, [by_length[n][method] for n in LENGTHS], marker=marker, label=method)
-    left.set_xlabel("documents n")
-    left.set_ylabel("µs per query (S = 10, spread 10)")
-    left.legend()
-    middle.loglog(SAMPLES, [by_samples[str(s)] / 64 * 1e6 for s in SAMPLES], "o-")
-    middle.set_xlabel("samples S (n = 24)")
-    ratios = [by_spread[f"spread {s}"] / by_spread["sample"] for s in SPREADS]
-    right.plot(SPREADS, ratios, "s-")
-    right.axhline(3, linestyle=":", color="grey")
-    right.set_xlabel("spread of the scores (n = 24)")
-    right.set_ylabel("exact / sample")
-    _timing.save_figure(figure, "scaling")
 
 
 if __name__ == "__main__":

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-import matplotlib.pyplot as plt
 import torch
 
 from benchmarks import _timing
@@ -27,7 +26,6 @@ from fairpg_lite import (
     run_cells,
     synthetic,
 )
-from fairpg_lite.figures import use_style
 
 COMMAND = "python -m benchmarks.sweep"
 LAMBDAS, SEEDS, ROUNDS = (0, 1, 5, 25), range(4), 3
@@ -80,23 +78,8 @@ def measure(cells: list[Cell], rounds: int) -> dict[str, Any]:
     }
 
 
-def draw(rows: list[dict]) -> None:
-    use_style()
-    figure, axis = plt.subplots(figsize=(6.4, 3.6))
-    per_cell = [row["seconds"]["1"] / row["cells"] for row in rows]
-    axis.semilogx(per_cell, [row["speed-up"] for row in rows], "o-", label="workers running")
-    cold = [row["seconds"]["1"] / (row["seconds"]["2"] + row["cold start"]) for row in rows]
-    axis.semilogx(per_cell, cold, "s--", label="first sweep, workers to start")
-    axis.axhline(2, linestyle=":", color="grey")
-    axis.set_ylim(0, 2.2)
-    axis.set_xlabel(f"seconds per cell on one process ({rows[0]['cells']} cells)")
-    axis.set_ylabel("speed of two processes / of one")
-    axis.legend()
-    _timing.save_figure(figure, "sweep")
-
-
 def main(small: bool = False) -> None:
-    """Measure at cells of different length, print, store and draw."""
+    """Measure at cells of different length, print and store."""
     torch.set_num_threads(1)
     rows = []
     for epochs in (1,) if small else (1, 5, 10):
@@ -111,7 +94,6 @@ def main(small: bool = False) -> None:
         )
     if not small:
         _timing.store("sweep", COMMAND, rows=rows)
-        draw(rows)
 
 
 if __name__ == "__main__":

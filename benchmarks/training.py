@@ -4,7 +4,8 @@ python -m benchmarks.training
 
 On one thread, with nothing else to do and beside a busy loop on every core: the compiled epochs and
 autograd, one query per update and 64, sampled and exact, and a pass over the features at memory
-speed, the floor. Then what compiling takes, and loading what was compiled.
+speed, the floor. Then `evaluate` beside scoring alone, on as many queries as Yahoo's data have, and
+what compiling takes, and loading what was compiled.
 """
 
 import json
@@ -16,7 +17,6 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-import matplotlib.pyplot as plt
 import torch
 from torch import nn
 
@@ -27,15 +27,17 @@ from fairpg_lite import (
     MLPScorer,
     RankingDataset,
     TrainConfig,
+    evaluate,
     german_credit,
 )
-from fairpg_lite.figures import use_style
+from fairpg_lite.scorers import score
 from fairpg_lite.train import _Run
 
 COMMAND = "python -m benchmarks.training"
 # Queries per round: a random handful for the literal loop, more for autograd by single queries, and
 # as many as are sorted by length together (50 batches of 64) for the rest.
 LITERAL, SINGLE, MANY = 20, 128, 3200
+YAHOO = 20_000
 ROUNDS = 5
 WAYS = [f"{method} {size}" for size in (1, 64) for method in ("sample", "exact")]
 
@@ -135,6 +137,27 @@ def measure(
     }
 
 
+def evaluating() -> dict[str, float]:
+    """Microseconds per query to score a set as large as Yahoo's, and to evaluate on it."""
+    data = yahoo_like(YAHOO, seed=0)
+    spent: dict[str, float] = {}
+    for model in (LinearScorer, MLPScorer):
+        scorer = model(data.n_features, generator=torch.Generator().manual_seed(0))
+
+        @torch.no_grad()
+        def scoring(scorer: nn.Module = scorer) -> None:
+            for batch in data.batches(64, reuse=True):
+                score(scorer, batch)
+
+        def judging(scorer: nn.Module = scorer) -> None:
+            evaluate(scorer, data)
+
+        name = model.__name__
+        work = {f"scoring, {name}": scoring, f"evaluate, {name}": judging}
+        spent |= _timing.interleaved(work, ROUNDS)
+    return {name: value / len(data) * 1e6 for name, value in spent.items()}
+
+
 def starting() -> dict[str, float]:
     """Seconds that the first epoch of a process takes: to compile, and from the cache."""
     with tempfile.TemporaryDirectory() as place:
@@ -162,24 +185,8 @@ def table(rows: list[dict]) -> str:
     return "\n".join(lines)
 
 
-def draw(rows: list[dict]) -> None:
-    use_style()
-    figure, axis = plt.subplots(figsize=(8, 3.6))
-    ways = [*WAYS, "autograd sample 1", "autograd sample 64"]
-    width = 0.8 / len(ways)
-    for k, way in enumerate(ways):
-        heights = [row["microseconds"]["literal"] / row["microseconds"][way] for row in rows]
-        axis.bar([i + (k - 2.5) * width for i in range(len(rows))], heights, width, label=way)
-    labels = [f"{r['data']}\n{r['model']}\nλ={r['lam']:g}" for r in rows]
-    axis.set_xticks(range(len(rows)), labels, fontsize=7)
-    axis.set_yscale("log")
-    axis.set_ylabel("times the literal loop")
-    axis.legend(ncols=6, fontsize=7, loc="upper center", bbox_to_anchor=(0.5, 1.16))
-    _timing.save_figure(figure, "speed")
-
-
 def main() -> None:
-    """Measure, print, store and draw."""
+    """Measure, print and store."""
     torch.set_num_threads(1)
     problems = [
         ("Yahoo-shaped", yahoo_like(MANY, seed=0), 10, "individual"),
@@ -191,10 +198,13 @@ def main() -> None:
             for lam in (0.0, 1.0):
                 rows.append(measure(name, data, model, samples, lam, disparity))
                 print("\n".join(table(rows[-1:]).splitlines()[len(rows) > 1 :]), flush=True)
+    judged = evaluating()
+    for name in ("LinearScorer", "MLPScorer"):
+        times = judged[f"evaluate, {name}"] / judged[f"scoring, {name}"]
+        print(f"evaluate on {YAHOO:,} queries, {name}: {times:.1f} times the cost of scoring them")
     spent = starting()
     print(f"compiling takes {spent['compile']:.1f} s, loading {spent['load']:.1f} s")
-    _timing.store("speed", COMMAND, rows=rows, seconds=spent)
-    draw(rows)
+    _timing.store("training", COMMAND, rows=rows, evaluation=judged, seconds=spent)
 
 
 if __name__ == "__main__":
