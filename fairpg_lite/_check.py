@@ -1,9 +1,9 @@
 """Errors that say what was wrong, where, and how to mend it."""
 
-from collections.abc import Callable, Iterator
+import math
+from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import wraps
 from typing import Any
 
 import torch
@@ -38,57 +38,56 @@ def seed(where: str, value: Any) -> int:
     return int(value)
 
 
-def floating(where: str, name: str, value: Tensor) -> Tensor:
-    """``value`` itself, if it is a real floating-point tensor with at least one axis."""
-    if not isinstance(value, Tensor):
+def kind_of(value: object) -> str:
+    """What an error calls a value of the wrong kind."""
+    return str(value.dtype) if isinstance(value, Tensor) else f"a {type(value).__name__}"
+
+
+def floating(where: str, name: str, value: Tensor) -> None:
+    """Refuse all but real floating-point tensors with a document on the last axis."""
+    if not isinstance(value, Tensor) or not value.is_floating_point():
         raise TypeError(
-            f"{where}: {name} is a {type(value).__name__}; give a torch tensor, "
-            f"e.g. torch.tensor({name}, dtype=torch.float64)."
-        )
-    if not value.is_floating_point():
-        raise TypeError(
-            f"{where}: {name} has dtype {value.dtype}; "
-            f"give float32 or float64, e.g. {name}.double()."
+            f"{where}: {name} is {kind_of(value)}; give a tensor of float32 or float64, "
+            f"e.g. torch.as_tensor({name}).double()."
         )
     if value.ndim == 0 or value.shape[-1] == 0:
         raise ValueError(
             f"{where}: {name} has shape {tuple(value.shape)}; "
             "the last axis must hold at least one document."
         )
-    return value
 
 
-def finite(where: str, name: str, value: Tensor, mask: Tensor | None = None) -> None:
-    """Refuse NaN and infinity, but not in padding (``mask`` False)."""
-    if not _trusting.get():
-        _refuse_first(where, name, value, ~torch.isfinite(value), mask, "it must be finite")
+def finite(
+    where: str, name: str, value: Tensor, mask: Tensor | None = None, least: float = -math.inf
+) -> None:
+    """Refuse NaN, infinity and numbers below ``least``, but not in padding (``mask`` False)."""
+    if _trusting.get():
+        return
+    bad = ~torch.isfinite(value) | (value < least)
+    bad = bad if mask is None else bad & mask
+    if bad.any():
+        first = _first(bad)
+        rule = "finite" if least == -math.inf else "finite and not negative"
+        raise ValueError(
+            f"{where}: {name}{first} is {value[tuple(first)].item()}; it must be {rule}."
+        )
 
 
 def non_negative(where: str, name: str, value: Tensor, mask: Tensor | None = None) -> None:
     """Refuse numbers below zero as well."""
-    finite(where, name, value, mask)
-    if not _trusting.get():
-        _refuse_first(where, name, value, value < 0, mask, "it must not be negative")
+    finite(where, name, value, mask, least=0.0)
 
 
-def _refuse_first(
-    where: str, name: str, value: Tensor, bad: Tensor, mask: Tensor | None, rule: str
-) -> None:
-    bad = bad if mask is None else bad & mask
-    if bad.any():
-        first = torch.nonzero(bad)[0].tolist()
-        found = value[tuple(first)].item()
-        raise ValueError(f"{where}: {name}{first} is {found}; {rule}.")
+def _first(bad: Tensor) -> list[int]:
+    return torch.nonzero(bad)[0].tolist()
 
 
 def representable(where: str, name: str, value: Tensor, relevance: Tensor) -> None:
     """A function of a finite relevance may still be too large for the number format."""
-    if _trusting.get():
-        return
-    bad = ~torch.isfinite(value)
-    if bad.any():
+    if not _trusting.get() and not torch.isfinite(value).all():
+        first = tuple(_first(~torch.isfinite(value)))
         raise ValueError(
-            f"{where}: {name} of relevance {relevance[bad][0].item()} is {value[bad][0].item()} in "
+            f"{where}: {name} of relevance {relevance[first].item()} is {value[first].item()} in "
             f"{value.dtype}; give grades on a smaller scale, another gain, or float64."
         )
 
@@ -105,16 +104,14 @@ def same_shape(where: str, name: str, value: Tensor, other: str, shape: torch.Si
 def real_documents(where: str, mask: Tensor, scores: Tensor) -> None:
     """A mask must be boolean, fit the scores, and leave every query at least one document."""
     if not isinstance(mask, Tensor) or mask.dtype != torch.bool:
-        kind = mask.dtype if isinstance(mask, Tensor) else type(mask).__name__
         raise TypeError(
-            f"{where}: mask is {kind}; give a boolean tensor, True for a real document."
+            f"{where}: mask is {kind_of(mask)}; give a boolean tensor, True for a real document."
         )
     same_shape(where, "mask", mask, "scores", scores.shape)
     empty = ~mask.any(-1)
     if empty.any():
         raise ValueError(
-            f"{where}: mask{torch.nonzero(empty)[0].tolist()} is False everywhere; a query needs "
-            "at least one document. Drop empty queries before batching."
+            f"{where}: mask{_first(empty)} is False everywhere; drop empty queries before batching."
         )
 
 
@@ -125,35 +122,33 @@ def permutations(
     if _trusting.get():
         return
     if not isinstance(rankings, Tensor) or rankings.dtype != torch.int64:
-        kind = rankings.dtype if isinstance(rankings, Tensor) else type(rankings).__name__
-        raise TypeError(f"{where}: rankings is {kind}; give an int64 tensor of document indices.")
-    n = shape[-1]
+        raise TypeError(
+            f"{where}: rankings is {kind_of(rankings)}; give an int64 tensor of document indices."
+        )
     if rankings.shape[-len(shape) :] != shape:
         raise ValueError(
             f"{where}: rankings has shape {tuple(rankings.shape)} for documents {tuple(shape)}; "
-            f"the last axis must list the {n} in ranked order, and rankings may only add sample "
-            "axes in front."
+            "list all documents in ranked order, and only add sample axes in front."
         )
-    wrong = (rankings.sort(-1).values != torch.arange(n, device=rankings.device)).any(-1)
+    wrong = (rankings.sort(-1).values != torch.arange(shape[-1], device=rankings.device)).any(-1)
     if wrong.any():
-        first = torch.nonzero(wrong)[0].tolist()
+        first = _first(wrong)
         raise ValueError(
             f"{where}: rankings{first} = {rankings[tuple(first)].tolist()} is not a permutation of "
-            f"0..{n - 1}; every document must stand at exactly one position."
+            f"0..{shape[-1] - 1}; every document must stand at exactly one position."
         )
-    if mask is None:
-        return
-    real = mask.expand(rankings.shape).gather(-1, rankings)
-    misplaced = (real[..., 1:] & ~real[..., :-1]).any(-1)
-    if misplaced.any():
-        raise ValueError(
-            f"{where}: rankings{torch.nonzero(misplaced)[0].tolist()} places padding before a real "
-            "document; padding must come last."
-        )
+    if mask is not None:
+        real = mask.expand(rankings.shape).gather(-1, rankings)
+        misplaced = (real[..., 1:] & ~real[..., :-1]).any(-1)
+        if misplaced.any():
+            raise ValueError(
+                f"{where}: rankings{_first(misplaced)} places padding before a real document; "
+                "padding must come last."
+            )
 
 
 def not_transformed(where: str) -> None:
-    """Refuse `torch.func` (grad, hessian, vmap, …) where a gradient is written out by hand."""
+    """Refuse `torch.func`, which a gradient written out by hand does not serve."""
     if torch._C._are_functorch_transforms_active():
         raise RuntimeError(
             f"{where} has a gradient of its own, which torch.func (grad, hessian, vmap, …) cannot "
@@ -161,39 +156,10 @@ def not_transformed(where: str) -> None:
         )
 
 
-class _NotTwice(torch.autograd.Function):
-    """A gradient as it is, that says so when somebody differentiates it."""
-
-    @staticmethod
-    def forward(ctx: Any, what: str, gradient: Tensor, *sources: Tensor) -> Tensor:
-        ctx.what = what
-        return gradient.view_as(gradient)
-
-    @staticmethod
-    def backward(ctx: Any, *upstream: Tensor) -> None:
+def differentiable_once(what: str) -> None:
+    """Refuse a second derivative, in a ``backward`` whose own one autograd would take for zero."""
+    if torch.is_grad_enabled():  # there, only if create_graph asks for it
         raise RuntimeError(
-            f"{ctx.what} can be differentiated once, and this asks for a second derivative; "
-            "differentiate its gradient by finite differences instead."
+            f"{what} can be differentiated once, and create_graph=True asks for more; "
+            "difference its gradient instead."
         )
-
-
-def differentiable_once(what: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """For a ``backward`` whose own derivative is unknown: an error instead of a silent zero.
-
-    PyTorch's ``once_differentiable`` raises only if the incoming gradient has a history; that of
-    ``torch.autograd.functional.hessian`` has none. The first gradient returned is guarded.
-    """
-
-    def decorate(backward: Callable[..., Any]) -> Callable[..., Any]:
-        @wraps(backward)
-        def guarded(ctx: Any, *upstream: Tensor) -> Any:
-            with torch.no_grad():
-                first, *rest = backward(ctx, *upstream)
-            if torch.is_grad_enabled():
-                sources = [t for t in (*upstream, *ctx.saved_tensors) if t.requires_grad]
-                first = _NotTwice.apply(what, first, *sources)
-            return first, *rest
-
-        return guarded
-
-    return decorate

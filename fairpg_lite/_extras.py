@@ -1,67 +1,34 @@
-"""Optional packages are imported where they are used, and say how to get them if absent.
-
-Without tqdm a progress bar is one line of our own.
-"""
+"""Optional packages are imported where they are used, and say how to get them if absent."""
 
 import importlib
 import sys
-import time
-from types import ModuleType
-from typing import Any, Self
+from contextlib import nullcontext
+from types import ModuleType, SimpleNamespace
+from typing import Any
 
 
 def require(module: str, extra: str) -> ModuleType:
-    """Import an optional `module`, or raise ImportError naming the `extra` that brings it.
-
-    >>> require("json", "experiments").dumps([1])
-    '[1]'
-    >>> require("no_such_module", "experiments")
-    Traceback (most recent call last):
-    ...
-    ImportError: no_such_module is needed here and is not installed; \
-pip install "fairpg-lite[experiments]" brings it.
-    """
+    """Import an optional `module`, or raise ImportError naming the `extra` that brings it."""
+    package = module.partition(".")[0]
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
         # A broken installation (some other module missing) must not be disguised as an absent one.
-        if error.name is None or error.name.partition(".")[0] != module.partition(".")[0]:
+        if error.name is None or error.name.partition(".")[0] != package:
             raise
         raise ImportError(
-            f"{module.partition('.')[0]} is needed here and is not installed; "
+            f"{package} is needed here and is not installed; "
             f'pip install "fairpg-lite[{extra}]" brings it.'
         ) from error
 
 
-class Bar:
-    """Rewrites one line on stderr, at most ten times a second; of no unit, nothing at all."""
-
-    def __init__(self, text: str, total: int, unit: str):
-        self.text, self.total, self.unit, self.done, self.last = text, total, unit, 0, 0.0
-
-    def update(self, n: int = 1, end: str = "") -> None:
-        self.done += n
-        if self.unit and (end or time.monotonic() - self.last > 0.1):
-            self.last, share = time.monotonic(), self.done / max(self.total, 1)
-            line = f"\r{self.text}: {share:4.0%} of {self.total:,} {self.unit}"
-            print(line, end=end, file=sys.stderr, flush=True)
-
-    def set_postfix(self, **shown: Any) -> None:
-        """What tqdm shows behind its bar."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self.update(0, "\n")
-
-
 def progress_bar(description: str, total: int, unit: str = "it", enabled: bool = True) -> Any:
-    """A progress bar on stderr over ``total`` units; nothing at all unless ``enabled``."""
-    if not enabled:
-        return Bar(description, total, unit="")
+    """A context with a progress bar on stderr; nothing to see unless ``enabled`` and with tqdm."""
     try:
-        from tqdm.auto import tqdm
+        if enabled:
+            from tqdm.auto import tqdm
+
+            return tqdm(total=total, desc=description, unit=unit, unit_scale=True, file=sys.stderr)
     except ModuleNotFoundError:
-        return Bar(description, total, unit)
-    return tqdm(total=total, desc=description, unit=unit, unit_scale=True, file=sys.stderr)
+        pass
+    return nullcontext(SimpleNamespace(update=lambda n: None, set_postfix=lambda **shown: None))

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, distributed, nn
 from torch.nn.parallel import DistributedDataParallel
 
-from fairpg_lite.batch import Batch
+from fairpg_lite.scorers import Batch
 
 # An update of fewer numbers than this (documents times features) is not worth a second thread:
 # threads wait for each other, and on a busy machine for twenty times as long as the work takes.

@@ -12,14 +12,13 @@ import torch
 from torch import Tensor, nn
 
 from fairpg_lite import _check, metrics
-from fairpg_lite.batch import Batch, Queries
 from fairpg_lite.disparity import group_disparity, individual_disparity, row_pieces
 from fairpg_lite.evaluation import MEASURES, NAN, Evaluation
 from fairpg_lite.exact import TOLERANCE, exact_err
 from fairpg_lite.exposure import bias_like, position_bias, ranking_exposure
 from fairpg_lite.policy import PlackettLuce
 from fairpg_lite.relevance import Gain, Merit, gains_of, merit_of
-from fairpg_lite.scorers import Scorer, eval_mode, score
+from fairpg_lite.scorers import Batch, Queries, Scorer, eval_mode, score
 
 
 def evaluate(

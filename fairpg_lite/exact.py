@@ -189,8 +189,8 @@ class RaceIntegral(torch.autograd.Function):
         return total.permute(2, 0, 1).contiguous().view(*log_w.shape, total.shape[1])
 
     @staticmethod
-    @differentiable_once("exact exposure (or position_probs)")
     def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
+        differentiable_once("exact exposure (or position_probs)")
         log_w, nodes, coefficients, log_t, weight = ctx.saved_tensors
         flat = _documents_first(log_w)
         # (n, M, 1, B), or (n, 1, 1, B) if summed

@@ -14,10 +14,10 @@ import torch
 from torch import Tensor
 
 from fairpg_lite import _check, metrics
-from fairpg_lite.batch import Batch
 from fairpg_lite.disparity import group_disparity, individual_disparity
 from fairpg_lite.policy import PlackettLuce
 from fairpg_lite.relevance import GAINS, MERITS, Gain, Merit, merit_of
+from fairpg_lite.scorers import Batch
 
 #: A disparity of your own, (exposure, merit, groups, mask) -> one value per query.
 Disparity = Callable[[Tensor, Tensor, Tensor | None, Tensor | None], Tensor]

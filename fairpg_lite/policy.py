@@ -1,10 +1,14 @@
 r"""Plackett-Luce ranking policies (chapter 3; equation (5) of the paper).
 
 :math:`\pi(r) = \prod_i \exp(s_{r(i)}) / \sum_{k \ge i} \exp(s_{r(k)})`: the next document is drawn
-from a softmax over those that are left.
+from a softmax over those that are left. With the documents in ranked order,
+:math:`\log\pi = \sum_k (s_k - \log R_k)` where :math:`R_k = \sum_{l \ge k} e^{s_l}` is what
+remains, and :math:`\partial \log\pi / \partial s_l = 1 - \sum_{k \le l} e^{s_l} / R_k`: one, less
+the chance of being picked at each draw that the document was still in.
 """
 
 import math
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -12,7 +16,6 @@ from torch import Tensor
 from fairpg_lite import _check
 from fairpg_lite.exact import TOLERANCE, exact_exposure, exact_position_probs
 from fairpg_lite.exposure import bias_like, ranking_exposure
-from fairpg_lite.likelihood import ScoreFunction, log_steps
 
 
 class PlackettLuce:
@@ -43,24 +46,8 @@ class PlackettLuce:
         self.mask = mask
         self.validate_args = validate_args
 
-    @property
-    def batch_shape(self) -> torch.Size:
-        """Shape of the leading axes, the queries.
-
-        Chapter 3.
-        """
-        return self.scores.shape[:-1]
-
-    @property
-    def event_shape(self) -> torch.Size:
-        """``(n,)``, as one outcome is a ranking of n documents.
-
-        Chapter 3.
-        """
-        return self.scores.shape[-1:]
-
     def __repr__(self) -> str:
-        return f"PlackettLuce(batch_shape={tuple(self.batch_shape)}, n={self.scores.shape[-1]})"
+        return f"PlackettLuce(scores {tuple(self.scores.shape)})"
 
     def _masked(self, fill: float) -> Tensor:
         return self.scores if self.mask is None else self.scores.masked_fill(~self.mask, fill)
@@ -72,15 +59,13 @@ class PlackettLuce:
         """Rankings ``(*sample_shape, …, n)``: the document at each position.
 
         Scores plus Gumbel noise -log(-log U), sorted: the same distribution as drawing from the
-        top, document by document, in one sort and without a probability that could underflow. The
-        keys are float64 so that noise added to a score of 1e4 keeps its digits.
+        top, document by document. In float64, so that noise on a score of 1e4 keeps its digits.
 
         Chapter 3, eq-03-gumbel.
         """
         if not all(_check.is_whole(size) and size >= 1 for size in sample_shape):
             raise ValueError(
-                f"sample: sample_shape is {tuple(sample_shape)}; draw at least one ranking, "
-                "a whole number of them."
+                f"sample: sample_shape is {sample_shape}; give whole numbers from 1 on."
             )
         keys = torch.empty(
             (*sample_shape, *self.scores.shape), dtype=torch.float64, device=self.scores.device
@@ -141,8 +126,8 @@ class PlackettLuce:
             raise ValueError(f"expect: baseline is {baseline!r}; choose 'mean', 'loo' or None.")
         if samples < (1 if baseline is None else 2):
             raise ValueError(
-                f"expect: {samples} sample(s) with baseline={baseline!r}; a baseline needs at "
-                "least two samples, and a mean at least one. Draw more, or pass baseline=None."
+                f"expect: {samples} sample(s) with baseline={baseline!r}, which needs two; draw "
+                "more, or pass baseline=None, which needs one."
             )
         mean = values.mean(0)
         advantage = values.detach()
@@ -181,18 +166,12 @@ class PlackettLuce:
     ) -> Tensor:
         """Expected position bias ``(…, n)`` of each document, with a gradient.
 
-        Chapter 4, eq-04-exposure; equation (2) of the paper.
+        ``position_bias`` is by default 1/log2(1+j). ``method="exact"`` integrates the race, to
+        ``tolerance``. ``"sample"`` averages over ``rankings (S, …, n)``, or over ``samples`` drawn
+        here if none are given, and differentiates as `expect` does: put through any function of
+        exposure, that is the paper's estimator.
 
-        Args:
-            position_bias: Attention per position; by default 1/log2(1+j).
-            method: "exact" integrates the race; "sample" averages over rankings and differentiates
-                as `expect` does: put through any function of exposure, that is the paper's
-                estimator.
-            samples: Rankings to draw, if none are given.
-            generator: Source of their randomness.
-            rankings: Drawn before, ``(S, …, n)``.
-            baseline: Of the sampled gradient, as in `expect`.
-            tolerance: Accuracy of the integral.
+        Chapter 4, eq-04-exposure; equation (2) of the paper.
         """
         _check.not_transformed("exposure")
         bias = bias_like("exposure", position_bias, self.scores)
@@ -205,3 +184,76 @@ class PlackettLuce:
             rankings = self.sample((samples,), generator=generator)
         paid = ranking_exposure(rankings, bias, self.mask)
         return self.expect(paid, rankings, baseline).to(self.dtype)
+
+
+def _in_order(scores: Tensor, rankings: Tensor, mask: Tensor | None) -> tuple[Tensor, bool]:
+    """Scores by position ``(S, …, n)``, padding -inf; and whether plain exponentials are safe."""
+    shifted = scores if mask is None else scores.masked_fill(~mask, -math.inf)
+    shifted = shifted - shifted.detach().amax(-1, keepdim=True)
+    lowest = shifted.masked_fill(shifted == -math.inf, 0.0) if mask is not None else shifted
+    least = 0.8 * math.log(torch.finfo(scores.dtype).tiny)
+    safe = lowest.numel() == 0 or float(lowest.detach().amin()) > least
+    return shifted.expand(rankings.shape).gather(-1, rankings), safe
+
+
+def _suffix(running: Any, values: Tensor) -> Tensor:
+    return running(values.flip(-1), -1).flip(-1)
+
+
+def _real(values: Tensor, rankings: Tensor, mask: Tensor | None) -> Tensor:
+    if mask is None:
+        return values
+    return torch.where(mask.expand(rankings.shape).gather(-1, rankings), values, 0.0)
+
+
+def log_steps(scores: Tensor, rankings: Tensor, mask: Tensor | None) -> Tensor:
+    """Log-probability of each draw ``(S, …, n)``: score less log of what remains."""
+    placed, safe = _in_order(scores, rankings, mask)
+    if safe:
+        remaining = _suffix(torch.cumsum, placed.exp()).log()
+    else:
+        remaining = _suffix(torch.logcumsumexp, placed)
+    return _real(placed - remaining, rankings, mask)
+
+
+def log_slopes(scores: Tensor, rankings: Tensor, mask: Tensor | None) -> Tensor:
+    """Derivative of log pi by the score of the document at each position ``(S, …, n)``."""
+    placed, safe = _in_order(scores, rankings, mask)
+    if safe:
+        weight = placed.exp()
+        picked = weight * _suffix(torch.cumsum, weight).reciprocal().cumsum(-1)
+    else:
+        remaining = _suffix(torch.logcumsumexp, placed)
+        picked = (placed + torch.logcumsumexp(-remaining, -1)).exp()
+    return _real(1.0 - picked, rankings, mask)
+
+
+class ScoreFunction(torch.autograd.Function):
+    """``mean (…)`` or ``(…, n)`` of values of S rankings; backward, the score-function estimator.
+
+    ``advantage``, with the samples in front, is each value less the baseline.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        scores: Tensor,
+        mean: Tensor,
+        advantage: Tensor,
+        rankings: Tensor,
+        mask: Tensor | None,
+    ) -> Tensor:
+        ctx.save_for_backward(scores, advantage, rankings)
+        ctx.mask = mask
+        return mean.view_as(mean)
+
+    @staticmethod
+    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
+        _check.differentiable_once("a mean over sampled rankings")
+        scores, advantage, rankings = ctx.saved_tensors
+        coefficient = upstream * advantage
+        if advantage.ndim == rankings.ndim:
+            coefficient = coefficient.sum(-1)
+        by_position = coefficient.unsqueeze(-1) * log_slopes(scores, rankings, ctx.mask)
+        by_document = torch.zeros_like(by_position).scatter_(-1, rankings, by_position)
+        return by_document.mean(0), upstream, None, None, None

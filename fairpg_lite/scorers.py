@@ -1,31 +1,57 @@
-"""Scoring models h(x): features ``(…, n, d)`` to scores ``(…, n)``. Any ``nn.Module`` will do.
+"""Batches of queries, and scoring models h(x): features ``(…, n, d)`` to scores ``(…, n)``.
 
-A scorer that looks at the whole list gets the mask as well if its ``forward`` has an argument of
-that name, ``forward(features, mask)``: only so can it leave padding out.
+Any ``nn.Module`` will do. A scorer that looks at the whole list gets the mask as well if its
+``forward`` has an argument of that name, ``forward(features, mask)``: only so can it leave padding
+out.
 """
 
 import inspect
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
 import torch
 from torch import Tensor, nn
-
-from fairpg_lite.batch import Batch
 
 #: Anything that scores, a module or a function of features (and mask).
 Scorer = Callable[..., Tensor]
 
 
-def score(scorer: Scorer, batch: Batch) -> Tensor:
-    """Scores ``(B, n)`` of a batch, the mask given to a scorer that takes one.
+class Batch(NamedTuple):
+    """B queries padded to n documents.
 
-    Raises:
-        ValueError: The scorer's answer has another shape than one score per document.
+    features (B, n, d), relevance (B, n), groups (B, n) or None, mask (B, n) with True for a real
+    document, queries (B,): the index of each query in the dataset. Padding has features 0,
+    relevance 0 and group 0. The tensors may be views of the dataset: do not write into them.
+
+    Chapter 7.
     """
+
+    features: Tensor
+    relevance: Tensor
+    groups: Tensor | None
+    mask: Tensor
+    queries: Tensor
+
+
+class Queries(Protocol):
+    """What is asked of a data set: ``relevance (N,)``, ``offsets (Q + 1,)`` and padded batches."""
+
+    relevance: Tensor
+    offsets: Tensor
+    features: Tensor
+
+    def __len__(self) -> int: ...
+
+    def batches(
+        self, size: int = ..., *, dtype: torch.dtype | None = ..., reuse: bool = ...
+    ) -> Iterable[Batch]: ...
+
+
+def score(scorer: Scorer, batch: Batch) -> Tensor:
+    """Scores ``(B, n)`` of a batch, the mask given to a scorer that takes one."""
     options = {"mask": batch.mask} if takes_mask(scorer) else {}
     scores = scorer(batch.features, **options)
     if not isinstance(scores, Tensor) or scores.shape != batch.mask.shape:
@@ -39,12 +65,10 @@ def score(scorer: Scorer, batch: Batch) -> Tensor:
 
 def takes_mask(scorer: Scorer) -> bool:
     """Whether ``scorer`` has an argument named ``mask``."""
-    if isinstance(scorer, nn.Module):
-        wrapped = getattr(scorer, "module", None)  # DistributedDataParallel and its like
-        if isinstance(wrapped, nn.Module):
-            return takes_mask(wrapped)
-        return _has_mask(type(scorer).forward)
-    return _has_mask(scorer)
+    wrapped = getattr(scorer, "module", None)  # DistributedDataParallel and its like
+    if isinstance(wrapped, nn.Module):
+        return takes_mask(wrapped)
+    return _has_mask(type(scorer).forward if isinstance(scorer, nn.Module) else scorer)
 
 
 @lru_cache(maxsize=256)
@@ -98,9 +122,7 @@ class LinearScorer(nn.Module):
 
 
 class MLPScorer(nn.Module):
-    """One hidden ReLU layer (the paper: 32 units, all weights in ±1/sqrt(32)).
-
-    The output has no bias: a Plackett-Luce policy ignores a shift of all scores.
+    """One hidden ReLU layer (the paper: 32 units, all weights in ±1/sqrt(32)), without output bias.
 
     Chapter 10.
     """
@@ -110,14 +132,13 @@ class MLPScorer(nn.Module):
         n_features: int,
         hidden: int = 32,
         *,
-        init: float | None = None,
         generator: torch.Generator | None = None,
         dtype: torch.dtype | None = None,
     ):
         super().__init__()
         self.hidden = nn.Linear(n_features, hidden, dtype=dtype)
         self.output = nn.Linear(hidden, 1, dtype=dtype)
-        _uniform(self, 1.0 / math.sqrt(hidden) if init is None else init, generator)
+        _uniform(self, 1.0 / math.sqrt(hidden), generator)
         # Dropped only now: the first edition drew it, and the same seed should start the same.
         self.output.register_parameter("bias", None)
 

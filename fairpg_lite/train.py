@@ -11,13 +11,12 @@ from torch import Tensor, nn
 
 from fairpg_lite import _check, _processes, compiled
 from fairpg_lite._extras import progress_bar
-from fairpg_lite.batch import Batch
 from fairpg_lite.config import TrainConfig
 from fairpg_lite.data import RankingDataset
 from fairpg_lite.history import History, belongs_to, load_checkpoint, refusing, save_checkpoint
 from fairpg_lite.objective import NdcgWeights, batch_disparity, batch_terms, batch_utility
 from fairpg_lite.policy import PlackettLuce
-from fairpg_lite.scorers import eval_mode, score
+from fairpg_lite.scorers import Batch, eval_mode, score
 
 
 def fit(
@@ -54,8 +53,8 @@ def fit(
     if checkpoint is not None:
         run.keep_at(Path(checkpoint))
     history, work = run.history, run.config.batch_size * dataset.features.numel() / len(dataset)
-    bar = progress_bar("training", run.config.epochs, "epoch", progress)
-    with _processes.threads_for(work), bar:
+    bars = progress_bar("training", run.config.epochs, "epoch", progress)
+    with _processes.threads_for(work), bars as bar:
         bar.update(len(history))
         try:
             while not run.finished():

@@ -152,7 +152,7 @@ def _():
     "gradient summed over S, not averaged",
 )
 def _():
-    from fairpg_lite.likelihood import ScoreFunction
+    from fairpg_lite.policy import ScoreFunction
 
     def make(right):
         def backward(ctx, upstream):
@@ -200,13 +200,13 @@ def _():
     "log-probability without the documents that are left",
 )
 def _():
-    from fairpg_lite import likelihood
+    from fairpg_lite import policy
 
     def wrong(scores, rankings, mask):
         placed = scores.expand(rankings.shape).gather(-1, rankings)
         return placed - placed.logsumexp(-1, keepdim=True)
 
-    swap(likelihood.log_steps, wrong)
+    swap(policy.log_steps, wrong)
 
 
 @caught_by(
@@ -214,13 +214,13 @@ def _():
     "gradient of log pi without the earlier draws",
 )
 def _():
-    from fairpg_lite import likelihood
+    from fairpg_lite import policy
 
     def wrong(scores, rankings, mask):
         weight = scores.expand(rankings.shape).gather(-1, rankings).exp()
         return 1.0 - weight / weight.flip(-1).cumsum(-1).flip(-1)
 
-    swap(likelihood.log_slopes, wrong)
+    swap(policy.log_slopes, wrong)
 
 
 @caught_by(

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairpg_lite import LinearScorer, MLPScorer, RankingDataset, TrainConfig, compiled, fit
-from fairpg_lite.batch import Batch
 from fairpg_lite.objective import NdcgWeights, batch_terms
+from fairpg_lite.scorers import Batch
 
 CLOSE = {torch.float64: 1e-9, torch.float32: 2e-4}
 

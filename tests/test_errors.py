@@ -47,7 +47,7 @@ CASES = {
     "groups shape": (lambda: fl.group_disparity(OK, OK, torch.tensor([0, 1])), ValueError, r"groups has shape \(2,\), exposure has \(3,\)"),
     "groups dtype": (lambda: fl.group_disparity(OK, OK, torch.ones(3)), TypeError, "groups is torch.float32"),
     "merit name": (lambda: fl.merit_of(OK, "cube"), ValueError, "'cube'"),
-    "relevance dtype": (lambda: fl.ndcg(torch.tensor([0, 1]), torch.tensor([1, 0])), TypeError, "relevance has dtype torch.int64"),
+    "relevance dtype": (lambda: fl.ndcg(torch.tensor([0, 1]), torch.tensor([1, 0])), TypeError, "relevance is torch.int64"),
     "nan relevance": (lambda: fl.dcg(torch.tensor([0, 1]), torch.tensor([NAN, 0.0])), ValueError, r"relevance\[0\] is nan"),
     "metric ranking": (lambda: fl.ndcg(torch.tensor([0, 0]), torch.tensor([1.0, 0.0])), ValueError, "not a permutation"),
     "metric shapes": (lambda: fl.ndcg(torch.tensor([0, 1]), torch.ones(3, 2)), ValueError, "only add sample axes"),

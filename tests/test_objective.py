@@ -5,9 +5,8 @@ import torch
 from torch.testing import assert_close
 
 from fairpg_lite import PlackettLuce, TrainConfig, fit, group_disparity, ndcg, synthetic
-from fairpg_lite.batch import Batch
 from fairpg_lite.objective import NdcgWeights, Objective, batch_terms
-from fairpg_lite.scorers import LinearScorer
+from fairpg_lite.scorers import Batch, LinearScorer
 
 
 def ragged(lengths=(4, 2, 5), seed=0):

@@ -16,8 +16,7 @@ from torch import Tensor
 
 import fairpg_lite as fl
 from experiments.names import split_name
-from fairpg_lite.batch import Batch
-from fairpg_lite.scorers import Scorer, score
+from fairpg_lite.scorers import Batch, Scorer, score
 
 Cells = Iterable[Mapping[str, Any]]
 

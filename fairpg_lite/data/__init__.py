@@ -3,13 +3,13 @@
 No file here has the name of a function, so that the function never hides the file.
 """
 
-from fairpg_lite.batch import Batch
 from fairpg_lite.data.batches import Batches
 from fairpg_lite.data.dataset import Query, RankingDataset
 from fairpg_lite.data.german import german_credit
 from fairpg_lite.data.letor import load_letor, save_letor
 from fairpg_lite.data.letor_lines import LetorError
 from fairpg_lite.data.sets import YahooSets, mslr_sample, synthetic, yahoo
+from fairpg_lite.scorers import Batch
 
 __all__ = [
     "Batch",

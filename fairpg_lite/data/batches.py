@@ -8,7 +8,7 @@ from itertools import pairwise
 import torch
 from torch import Tensor
 
-from fairpg_lite.batch import Batch
+from fairpg_lite.scorers import Batch
 
 # Queries are sorted by length inside pools of this many batches: long enough that padding almost
 # vanishes, short enough that a shuffled order stays random.

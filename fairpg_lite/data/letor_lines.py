@@ -17,8 +17,6 @@ from typing import Any
 
 import numpy as np
 
-from fairpg_lite._extras import Bar
-
 BLOCK_BYTES = 4 << 20  # of text, parsed at once
 # One stray id, 99999, in a short file would otherwise ask for gigabytes of zeros: without
 # n_features the columns are limited, by their number and by the size of the whole array, which
@@ -68,7 +66,7 @@ class Reader:
     owners: dict[int | str, str] = field(default_factory=dict)  # the file of each query
     widest: tuple[int, str, int, str] = (-1, "", 0, "")  # the largest id: column, file, line, text
 
-    def read(self, path: str, ids: str, bar: Bar) -> None:
+    def read(self, path: str, ids: str, bar: Any) -> None:
         """Add the documents of a file; its query ids are "whole", "text", or what comes first."""
         self.path, self.ids, before, number = path, ids, len(self.queries), 1
         for lines in self._lines(bar):
@@ -86,7 +84,7 @@ class Reader:
             reason = f"the counts add up to {sum(self.counts):,}, {path} has {found:,} documents"
             raise LetorError(f"{self.side}", None, reason)
 
-    def _lines(self, bar: Bar) -> Iterator[list[bytes]]:
+    def _lines(self, bar: Any) -> Iterator[list[bytes]]:
         """Some megabytes of unpacked lines at a time, with damage reported as ours."""
         try:
             with open(self.path, "rb") as raw:
