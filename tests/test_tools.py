@@ -144,3 +144,12 @@ def test_a_fragile_chapter_is_found(tmp_path, capsys):
     said = capsys.readouterr().out
     assert "2 printed numbers, 1 moved; 1 cells failed a check of their own." in said
     assert "cell 1: 0.0000 became" in said
+
+
+def test_pytest_in_a_checkout_that_cannot_be_written():
+    """Its cache has no place then; that is said, and nothing fails."""
+    command = [sys.executable, "-m", "pytest", "-q", "-o", "cache_dir=/dev/null/none"]
+    test = "tests/test_import.py::test_no_module_imports_itself_by_a_detour"
+    done = subprocess.run([*command, test], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+    assert "could not create cache path" in done.stdout
