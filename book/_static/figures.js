@@ -1,4 +1,5 @@
 // A tap, a click or the Enter key on a figure shows it as large as the window; Escape closes it.
+// What is wider than its box, and so moves sideways, fades out at the edge where more is to come.
 (function () {
   "use strict";
 
@@ -32,4 +33,30 @@
       });
     }
   );
+
+  // The picture scrolls, and its caption does not fade with it.
+  document.querySelectorAll(".bd-content div.cell_output figure:not(.frames, .explorable) > img").forEach(
+    function (image) {
+      var box = document.createElement("div");
+      box.className = "pictures";
+      image.replaceWith(box);
+      box.appendChild(image);
+    }
+  );
+
+  function fade(box) {
+    var left = box.scrollWidth - box.clientWidth - box.scrollLeft;
+    box.classList.toggle("more-right", left > 4);
+    box.classList.toggle("more-left", box.scrollLeft > 4);
+  }
+  var watch = new ResizeObserver(function (entries) { entries.forEach(function (e) { fade(e.target); }); });
+  document.querySelectorAll(
+    ".bd-content .pictures, .bd-content div.cell_output .text_html, .bd-content div.cell_output pre"
+  ).forEach(function (box) {
+    watch.observe(box); // a fold that opens, a window that turns
+    box.addEventListener("scroll", function () { fade(box); }, { passive: true });
+    box.querySelectorAll("img").forEach(function (image) {
+      image.addEventListener("load", function () { fade(box); });
+    });
+  });
 })();

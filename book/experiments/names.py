@@ -5,7 +5,7 @@ READINGS = {
     "fair_pg_rank-sample": "Fair-PG-Rank",
     "fair_pg_rank-exact": "Fair-PG-Rank, exact gradient",
     "post_processing-definition": "post-processing (definition)",
-    "post_processing-authors": "post-processing (authors' scaling)",
+    "post_processing-authors": "post-processing (with the factor)",
     "deltr-one_sided": "DELTR (its own one-sided penalty)",
     "deltr-two_sided": "DELTR (two-sided, as in the text)",
     "deltr-reversed": "DELTR (authors' reversed side)",

@@ -111,7 +111,7 @@ def print_verdicts(*names: str, results: Results | None = None, numbers: bool = 
     needed = asked + [known[part] for claim in asked for part in claim.parts]
     board = judge_all(dict.fromkeys(needed), results or load_results())
     for judged in board[: len(asked)]:
-        print(f"{judged.claim.id}  {MARKS[judged.verdict]} {judged.verdict}")
+        print(f"{judged.claim.id:<3} {MARKS[judged.verdict]} {judged.verdict}")
         print(textwrap.indent(textwrap.fill(judged.claim.words, 74), "    "))
         for part in judged.parts:
             print(f"    - {part.claim.id}: {part.verdict}")

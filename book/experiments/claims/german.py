@@ -66,7 +66,7 @@ def believed_gone(scaling: str = "definition", at: float = 0.2, pick: Any = min)
 
 
 def not_gone() -> Checks:
-    readings = {"definition": "definition", "authors": "authors' scaling"}
+    readings = {"definition": "definition", "authors": "with the factor"}
     return tuple(
         Check(
             f"true D_group at the largest λ ({words})",

@@ -32,7 +32,7 @@ PARTS: dict[float | None, str] = {
 LOWEST: dict[float | None, str] = {None: "its own lowest D_group"}
 #: Rivals by their words: the stored name, and "sorted_" for the most probable ranking.
 POST = {"post-processing": ("post_processing-definition", "")}
-FACTOR = {"post-processing (authors' scaling)": ("post_processing-authors", "")}
+FACTOR = {"post-processing (with the factor)": ("post_processing-authors", "")}
 
 
 def fair(problem: str) -> str:
