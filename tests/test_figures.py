@@ -8,8 +8,8 @@ import pytest
 from matplotlib.colors import to_hex
 from scipy import stats
 
-from experiments.pictures import palette_png
 from fairpg_lite.figures import PALETTE, matplotlib_module, plot_tradeoff, style
+from tools.run_chapters import palette_png
 
 
 def table(seeds):

@@ -130,7 +130,7 @@ def test_lines_read_back():
 def test_the_panel_draws_both_lines():
     matplotlib = pytest.importorskip("matplotlib.figure")
     ax = matplotlib.Figure().subplots()
-    plots.tradeoff_panel(ax, cells_by_hand(), lines=True)
+    plots.tradeoff_panel(ax, cells_by_hand(), methods=(), lines=True)
     drawn = {line.get_label(): line for line in ax.get_lines()}
     lottery = drawn["PG-Rank in a lottery"]
     assert lottery.get_xdata()[0] == pytest.approx(0.02)

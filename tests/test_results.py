@@ -46,8 +46,6 @@ def planned(name):
     options = {}
     if "--seeds" in words:
         options["seeds"] = int(words[words.index("--seeds") + 1])
-    if "--epochs" in words:
-        options["epochs"] = int(words[words.index("--epochs") + 1])
     if "--stand-in" in words:
         options["stand_in"] = True
     assert "--quick" not in words
@@ -59,8 +57,8 @@ def key(method, lam, seed):
 
 
 def test_results_are_few_files():
-    """A table, what made it, a summary, a figure: no file for each run."""
-    assert sum(path.is_file() for path in RESULTS.rglob("*")) <= 25
+    """A table, what made it, a summary: no file for each run."""
+    assert sum(path.is_file() for path in RESULTS.rglob("*")) <= 15
 
 
 def test_there_are_results_of_every_open_experiment():
@@ -97,9 +95,6 @@ def test_summaries_are_those_of_the_cells(name, tmp_path):
     command = about(name)["command"]
     path = write_summary(records, tmp_path, command=command, data=data, columns=columns)
     assert path.read_text("utf-8") == (RESULTS / name / "summary.md").read_text("utf-8")
-    if hasattr(module, "table"):
-        text = module.table_text(module.table(records))
-        assert (RESULTS / name / "table_1.md").read_text("utf-8").startswith(text)
 
 
 def test_a_changed_number_changes_the_summary():

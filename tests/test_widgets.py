@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from experiments.pictures import palette_png, short_svg
-from experiments.sliders import frames, live
+from experiments.sliders import frames, live, short_svg
 from fairpg_lite.figures import PALETTE, style, use_style
+from tools.run_chapters import palette_png
 
 
 def draw(value):

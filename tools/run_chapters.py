@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import base64
 import hashlib
+import io
 import os
 import re
 import subprocess
@@ -32,7 +33,8 @@ from jupytext.compare import NotebookDifference, compare_notebooks  # noqa: E402
 from nbclient import NotebookClient  # noqa: E402
 from nbclient.exceptions import CellExecutionError, CellTimeoutError  # noqa: E402
 
-from experiments.pictures import palette_png, short_svg  # noqa: E402
+from experiments.sliders import short_svg  # noqa: E402
+from fairpg_lite._extras import require  # noqa: E402
 
 PATTERNS = ("[0-9][0-9]_*.md", "A[0-9]_*.md", "coursework/*.md")
 SECONDS_PER_CELL = 600  # against hanging only, as nbval's limit in pyproject.toml
@@ -120,6 +122,22 @@ def _joined(outputs: list[nbformat.NotebookNode]) -> list[nbformat.NotebookNode]
 
 def _small(png: str) -> str:
     return base64.b64encode(palette_png(base64.b64decode(png))).decode()
+
+
+def palette_png(png: bytes, colours: int = 128) -> bytes:
+    """The same picture with a palette and no text chunks: a third of the size, equal on each run.
+
+    Matplotlib stamps its version into a PNG; without the stamp a chapter's file changes only when
+    the picture does. 128 colours are more than a line or bar chart with smooth edges uses.
+    """
+    image = require("PIL.Image", "plots")
+    with image.open(io.BytesIO(png)) as picture:
+        white = image.new("RGBA", picture.size, "white")
+        flat = image.alpha_composite(white, picture.convert("RGBA")).convert("RGB")
+    small = flat.quantize(colours, method=image.Quantize.MEDIANCUT, dither=image.Dither.NONE)
+    out = io.BytesIO()
+    small.save(out, format="PNG", optimize=True)
+    return out.getvalue()
 
 
 def format_code(text: Path) -> None:

@@ -12,12 +12,8 @@ seed draws its own queries.
 
 from typing import Any
 
-from matplotlib.figure import Figure
-
-from experiments import plots
 from experiments.methods import FairPGRank, Uniform, few, rivals
 from experiments.problems import GermanData
-from fairpg_lite.figures import style
 from fairpg_lite.sweep import Cell, grid
 
 DATA = (
@@ -33,8 +29,6 @@ BEYOND = (50.0, 100.0)
 LP, FEW_LP = (0.0, 0.02, 0.05, 0.1, 0.2, 1.0, 10.0), (0.0, 0.05, 0.2, 10.0)
 DELTR, FEW_DELTR = (0.0, 1.0, 1e2, 1e4, 1e6), (0.0, 1e2, 1e6)
 SEEDS = 20
-#: Seeds of the paper's own band.
-PAPER_RUNS = 5
 
 
 def plan(*, seeds: int | None = None, quick: bool = False) -> list[Cell]:
@@ -68,28 +62,3 @@ def plan(*, seeds: int | None = None, quick: bool = False) -> list[Cell]:
         runs = range(min(most, n))
         cells += rivals(problem, programmes, some(deltr), runs, on_train=problem is fixed)
     return cells
-
-
-def figure(cells: plots.Cells) -> Figure:
-    """Figure 3: NDCG and D_group on the test queries against lambda, and the trade-off."""
-    learned = plots.of_method(cells, "fair_pg_rank-sample")
-    fixed, redrawn = (plots.of_problem(learned, key) for key in ("sex", "sex-redrawn"))
-    paper = [cell for cell in fixed if cell["seed"] < PAPER_RUNS]
-    runs = len({cell["seed"] for cell in paper})
-    with style():
-        fig = Figure(figsize=(11.5, 6.2), layout="constrained")
-        layout: Any = [["ndcg", "tradeoff"], ["d_group", "legend"]]
-        axes = fig.subplot_mosaic(layout, width_ratios=[1.0, 1.15], height_ratios=[1.3, 1.0])
-        for name in ("ndcg", "d_group"):
-            for chosen, measure, label, colour, dash in (
-                (redrawn, name, "queries redrawn", "orange", "-"),
-                (fixed, f"train_{name}", "same queries, training set", "grey", "--"),
-                (paper, name, f"same queries, {runs} run{'s' if runs > 1 else ''}", "blue", "-"),
-            ):
-                plots.lambda_panel(axes[name], chosen, measure, label, colour, dash)
-        axes["ndcg"].legend(fontsize=8)
-        axes["ndcg"].set_title("test queries by λ; bands are one sd")
-        plots.tradeoff_panel(axes["tradeoff"], plots.of_problem(cells, "sex"))
-        plots.legend_panel(axes["legend"], axes["tradeoff"])
-        axes["tradeoff"].set_title("trade-off, same queries; larger markers, larger λ")
-    return fig

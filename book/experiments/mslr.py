@@ -16,40 +16,27 @@ differs from the paper's settings, and why:
 Every result lists the test queries' values, so that they can be drawn again (a bootstrap).
 """
 
-from functools import partial
-from pathlib import Path
 from typing import Any
 
-from experiments import rankers_report
 from experiments.rankers import protocol
-from experiments.rankers_report import COLUMNS, data_of, table_text, tradeoff_figure
+from experiments.rankers_report import COLUMNS, data_of
 from fairpg_lite.sweep import Cell
 
-__all__ = ["COLUMNS", "DATA", "figure", "plan", "table", "table_text"]
+__all__ = ["COLUMNS", "DATA", "plan"]
 
-DATA, figure = data_of, tradeoff_figure
-LAMBDAS = (0.0, 3.0, 10.0, 30.0, 100.0)
-SEEDS, EPOCHS = 20, 200
-#: Table 1 without the published figures, which are of other data.
-table = partial(rankers_report.table, paper=False)
+DATA = data_of
 
 
-def plan(
-    *,
-    seeds: int | None = None,
-    quick: bool = False,
-    epochs: int | None = None,
-    checkpoints: str | Path | None = None,
-) -> list[Cell]:
+def plan(*, seeds: int | None = None, quick: bool = False) -> list[Cell]:
     """The cells of both models over lambda, and of the three baselines; 20 seeds by default.
 
     quick: two seeds, half of the queries, three epochs, two lambdas, few trees and two values of
     C. It shows that the path works; the numbers mean nothing.
     """
-    full = (LAMBDAS, SEEDS, 1.0, EPOCHS)
-    lambdas, count, share, usual = ((0.0, 10.0), 2, 0.5, 3) if quick else full
+    full = ((0.0, 3.0, 10.0, 30.0, 100.0), 20, 1.0, 200)
+    lambdas, count, share, epochs = ((0.0, 10.0), 2, 0.5, 3) if quick else full
     chosen = range(seeds or count)
-    policies: dict[str, Any] = {"epochs": epochs or usual, "lr": 1e-3, "patience": 50}
+    policies: dict[str, Any] = {"epochs": epochs, "lr": 1e-3, "patience": 50}
     policies["compiled"] = "auto" if quick else True
-    common = {"data": "mslr", "share": share, "per_query": True, "checkpoints": checkpoints}
+    common = {"data": "mslr", "share": share, "per_query": True}
     return protocol(lambdas, chosen, chosen, quick=quick, policies=policies, **common)

@@ -6,13 +6,12 @@ All are measured by one function. Chapters 10 and 11; ``python -m experiments ya
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import torch
 from torch import nn
 
-from experiments.ranking_data import Parts, describe, load_parts
+from experiments.problems import Split, describe, load_split
 from fairpg_lite.baselines import gbdt, rank_svm
 from fairpg_lite.baselines.rankers import CS
 from fairpg_lite.config import TrainConfig
@@ -29,11 +28,7 @@ TOP_GRADE = 4.0
 
 @dataclass(frozen=True)
 class Ranker:
-    """What all rankers share: their data, and how they are measured.
-
-    ``root`` and ``checkpoints`` say where files lie on this machine. They are not compared, so that
-    they are neither stored with a result nor make two equal cells different.
-    """
+    """What all rankers share: their data, and how they are measured."""
 
     data: str = "stand-in"
     """"yahoo", "stand-in" or "mslr"."""
@@ -44,23 +39,20 @@ class Ranker:
     check_counts: bool = True
     """Whether Yahoo's files must have the published counts."""
     root: str | None = field(default=None, compare=False, kw_only=True)
-    checkpoints: str | Path | None = field(default=None, compare=False, kw_only=True)
+    """Where Yahoo's files lie on this machine: no part of an experiment, and not stored."""
 
-    def train(self, parts: Parts, lam: float, seed: int) -> tuple[nn.Module, dict[str, Any]]:
+    def train(self, parts: Split, lam: float, seed: int) -> tuple[nn.Module, dict[str, Any]]:
         """The trained scorer, and what is worth noting about its training."""
         raise NotImplementedError
 
-    def parts(self, seed: int) -> Parts:
+    def parts(self, seed: int) -> Split:
         split_seed = seed if self.data == "mslr" else 0
-        return load_parts(self.data, self.share, self.check_counts, self.root, split_seed)
+        return load_split(self.data, self.share, self.check_counts, self.root, split_seed)
 
     def __call__(self, lam: float, seed: int) -> dict[str, Any]:
         stochastic = isinstance(self, FairPGRank)
         if lam != 0.0 and not stochastic:
-            raise ValueError(
-                f"{type(self).__name__}: lam is {lam}, and this ranker has no disparity to weigh; "
-                "run it with lam=0."
-            )
+            raise ValueError(f"{type(self).__name__}: lam is {lam}; run it with lam=0.")
         parts = self.parts(seed)
         scorer, notes = self.train(parts, lam, seed)
         result: dict[str, Any] = {"data": describe(self.data, parts), **notes}
@@ -102,28 +94,16 @@ class FairPGRank(Ranker):
 
     def scorer(self, dataset: RankingDataset, seed: int) -> nn.Module:
         """The model before training, initialised as in the paper, by a stream of its own."""
-        if self.model not in PAPER_LR:
-            raise ValueError(f"FairPGRank: model is {self.model!r}; choose 'linear' or 'neural'.")
-        generator = torch.Generator().manual_seed(seed)
         kind = LinearScorer if self.model == "linear" else MLPScorer
+        generator = torch.Generator().manual_seed(seed)
         return kind(dataset.n_features, generator=generator, dtype=dataset.features.dtype)
 
-    def checkpoint(self, lam: float, seed: int) -> Path | None:
-        """Where a long training keeps its state after every epoch."""
-        name = f"{self.name}-{self.data}-{self.share:g}_lam={lam:g}_seed={seed}.pt"
-        return None if self.checkpoints is None else Path(self.checkpoints) / name
-
-    def train(self, parts: Parts, lam: float, seed: int) -> tuple[nn.Module, dict[str, Any]]:
-        scorer, checkpoint = self.scorer(parts.train, seed), self.checkpoint(lam, seed)
+    def train(self, parts: Split, lam: float, seed: int) -> tuple[nn.Module, dict[str, Any]]:
+        scorer, config = self.scorer(parts.train, seed), self.config(lam, seed)
         valid = None if self.patience is None else parts.valid
-        config = self.config(lam, seed)
-        history = fit(scorer, parts.train, config, valid, progress=False, checkpoint=checkpoint)
+        history = fit(scorer, parts.train, config, valid, progress=False)
         if history.stopped == "interrupted":
-            # What Ctrl-C leaves behind is no result; the checkpoint continues it.
-            raise KeyboardInterrupt
-        if checkpoint is not None:
-            # It has served: the cell is stored now, and a second run of it should train again.
-            checkpoint.unlink(missing_ok=True)
+            raise KeyboardInterrupt  # what Ctrl-C leaves behind is no result
         names = ("utility", "disparity", *(("valid_utility", "valid_disparity") if valid else ()))
         notes = {name: _rounded(getattr(history, name)) for name in names}
         updates = len(history) * -(-len(parts.train) // self.batch_size)
@@ -137,7 +117,7 @@ class RankSVM(Ranker):
     C: tuple[float, ...] = CS
     name = "rank_svm"
 
-    def train(self, parts: Parts, lam: float, seed: int) -> tuple[nn.Module, dict[str, Any]]:
+    def train(self, parts: Split, lam: float, seed: int) -> tuple[nn.Module, dict[str, Any]]:
         found = rank_svm(parts.train, validation=parts.valid, C=self.C)
         return found.scorer, {"C": found.setting, "valid_ndcg_at_10": found.objective}
 
@@ -156,7 +136,7 @@ class Trees(Ranker):
     def name(self) -> str:
         return "gbdt" if self.objective == "regression" else "lambdamart"
 
-    def train(self, parts: Parts, lam: float, seed: int) -> tuple[nn.Module, dict[str, Any]]:
+    def train(self, parts: Split, lam: float, seed: int) -> tuple[nn.Module, dict[str, Any]]:
         settings: dict[str, Any] = {"objective": self.objective, "rounds": self.rounds}
         scorer = gbdt(parts.train, validation=parts.valid, seed=seed, **settings)
         return scorer, {"trees": int(scorer.booster.best_iteration or self.rounds)}

@@ -1,9 +1,7 @@
-"""From stored cells to what people read: means over seeds, summary.md, figures (Part III)."""
+"""From stored cells to what people read: means over seeds, summary.md (Part III)."""
 
-import io
 import itertools
 import math
-import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,9 +10,7 @@ import numpy as np
 from scipy.stats import t
 
 from experiments.names import VARIANTS, place, reading, split_name
-from experiments.pictures import palette_png
 from fairpg_lite._files import write_whole
-from fairpg_lite.figures import style
 from fairpg_lite.sweep import as_table
 
 Cells = Iterable[Mapping[str, Any]]
@@ -28,7 +24,7 @@ MAIN_COLUMNS = {
     "sorted_ndcg": "NDCG, sorted",
     "sorted_d_group": "D_group, sorted",
 }
-INTERVAL = "95 % interval (Student's t; none for one seed)"
+INTERVAL = "Mean over seeds ± half the width of its 95 % interval (Student's t; none for one seed)."
 
 
 class OverSeeds(NamedTuple):
@@ -65,12 +61,6 @@ def finished(cells: Cells) -> list[dict[str, Any]]:
 def summarise(cells: Cells) -> list[dict[str, Any]]:
     """One row per method and lambda: ``method``, ``lam``, ``n`` seeds, and the `OverSeeds` of
     whatever is a number in all of its results.
-
-    >>> cell = {"method": "m", "lam": 0.0, "status": "done"}
-    >>> cells = [cell | {"seed": s, "result": {"x": float(s)}} for s in range(3)]
-    >>> row = summarise(cells)[0]
-    >>> row["n"], row["x"].mean, row["x"].sd
-    (3, 1.0, 1.0)
     """
     rows = []
     table = as_table(finished(cells)).sort_values("seed").drop(columns="seed")
@@ -83,84 +73,41 @@ def summarise(cells: Cells) -> list[dict[str, Any]]:
 
 
 def write_summary(
-    cells: Cells, out: str | Path, *, columns: Mapping[str, str] = MAIN_COLUMNS, **about: str
+    cells: Cells, out: Path, command: str, data: str, columns: Mapping[str, str] = MAIN_COLUMNS
 ) -> Path:
-    """Write ``summary.md`` to ``out``: means over seeds, for people.
+    """Write ``summary.md`` to ``out``: what was run, and means over seeds.
 
-    ``columns`` names the numbers that it shows and their headings; those that no cell has are left
-    out. ``about`` is that of `facts`.
+    ``columns`` are the numbers that it shows, if any cell has them, and their headings.
     """
     cells = list(cells)
     rows = sorted(summarise(cells), key=lambda row: (place(row["method"]), row["lam"]))
-    head = facts(cells, **about)
-    head["time"] = f"{sum(cell['seconds'] for cell in cells):.0f} s in all cells together"
-    lines = ["# Summary", "", *(f"- **{name}**: {text}" for name, text in head.items()), ""]
-    lines += [f"Mean over seeds ± half the width of its {INTERVAL}.", ""]
     shown = [name for name in columns if any(name in row for row in rows)]
     titles = ["method", "λ", "n", *(columns[name] for name in shown)]
-    for data, group in itertools.groupby(rows, lambda row: split_name(row["method"])[1]):
-        lines += [f"## {VARIANTS.get(data, data)}", ""] if data else []
-        texts = [
-            [reading(row["method"]), f"{row['lam']:g}", str(row["n"])]
-            + [str(row.get(name, "")) for name in shown]
-            for row in group
-        ]
-        lines += [*markdown([titles, *texts], "--:"), ""]
+    lines = ["# Summary", "", *_head(cells, command, data), "", INTERVAL, ""]
+    for variant, group in itertools.groupby(rows, lambda row: split_name(row["method"])[1]):
+        lines += [f"## {VARIANTS.get(variant, variant)}", ""] if variant else []
+        lines += ["| " + " | ".join(titles) + " |", "|---" + "|--:" * (len(titles) - 1) + "|"]
+        for row in group:
+            texts = [reading(row["method"]), f"{row['lam']:g}", str(row["n"])]
+            texts += [str(row.get(name, "")) for name in shown]
+            lines.append("| " + " | ".join(texts) + " |")
+        lines.append("")
     return write_whole(Path(out) / "summary.md", "\n".join(lines))
 
 
-def markdown(rows: Sequence[Sequence[str]], rule: str = "---") -> list[str]:
-    """The lines of a table, its head the first row; ``rule`` aligns all columns but the first."""
-    lines = ["| " + " | ".join(row) + " |" for row in rows]
-    return [lines[0], "|---" + f"|{rule}" * (len(rows[0]) - 1) + "|", *lines[1:]]
-
-
-def facts(cells: Cells, command: str, data: str) -> dict[str, str]:
-    """What a reader needs to know about the numbers, in words."""
-    cells = list(cells)
+def _head(cells: Sequence[Mapping[str, Any]], command: str, data: str) -> list[str]:
+    """What a reader needs to know about the numbers; a mixture of versions must not look whole."""
     seeds = sorted({cell["seed"] for cell in cells})
     whole = seeds == list(range(len(seeds))) and len(seeds) > 1
     failed = sum(cell["status"] != "done" for cell in cells)
-    versions = (
-        ", ".join(f"{name} {number}" for name, number in sorted(cell["versions"].items()))
-        for cell in cells
-    )
-    return {
+    versions = (", ".join(" ".join(pair) for pair in sorted(c["versions"].items())) for c in cells)
+    head = {
         "data": data,
         "command": command,
-        "seeds": f"0 to {seeds[-1]}" if whole else ", ".join(map(str, seeds)) or "none",
+        "seeds": f"0 to {seeds[-1]}" if whole else ", ".join(map(str, seeds)),
         "cells": f"{len(cells) - failed} finished, {failed} failed",
-        "versions": "; ".join(dict.fromkeys(versions)) or "none",
-        "commit": "; ".join(dict.fromkeys(cell["commit"] for cell in cells)) or "none",
+        "versions": "; ".join(dict.fromkeys(versions)),
+        "commit": "; ".join(dict.fromkeys(cell["commit"] for cell in cells)),
+        "time": f"{sum(cell['seconds'] for cell in cells):.0f} s in all cells together",
     }
-
-
-def provenance_line(cells: Cells, command: str) -> str:
-    """One line below a figure: command, seeds, version and commit of the cells it shows.
-
-    >>> cell = {"seed": 0, "status": "done", "commit": "8e38bcc", "versions": {"fairpg_lite": "1"}}
-    >>> provenance_line([cell, cell | {"seed": 1}], "python -m experiments synthetic")
-    'python -m experiments synthetic; seeds 0 to 1; fairpg_lite 1; commit 8e38bcc'
-    """
-    found = facts(cells, command, "")
-    version = found["versions"] if ";" in found["versions"] else found["versions"].split(", ")[0]
-    return f"{command}; seeds {found['seeds']}; {version}; commit {found['commit']}"
-
-
-def write_figure(figure: Any, out: str | Path, caption: str) -> list[Path]:
-    """Write ``figure.png`` and ``figure.svg`` to ``out``, with ``caption`` below the panels.
-
-    The same cells give the same bytes: no date, no version, a fixed salt for the identifiers.
-    """
-    text = textwrap.fill(caption, int(figure.get_figwidth() * 16))
-    figure.supxlabel(text, x=0.01, ha="left", fontsize=8, color="#3A3F45")
-    # Letters are drawn as shapes: what the figure says must also be there as text.
-    about = {"Date": None, "Creator": None, "Description": caption}
-    png, svg = io.BytesIO(), io.StringIO()
-    with style():
-        figure.savefig(png, format="png", dpi=150)
-        figure.savefig(svg, format="svg", metadata=about)
-    return [
-        write_whole(Path(out) / "figure.png", palette_png(png.getvalue())),
-        write_whole(Path(out) / "figure.svg", svg.getvalue()),
-    ]
+    return [f"- **{name}**: {text}" for name, text in head.items()]

@@ -7,12 +7,8 @@ schedule: the paper names none. Everything with the text's clip at 5 and with th
 
 from typing import Any
 
-from matplotlib.figure import Figure
-
-from experiments import plots
 from experiments.methods import FairPGRank, Fixed, few, rivals
 from experiments.problems import SyntheticData
-from fairpg_lite.figures import style
 from fairpg_lite.sweep import Cell, grid
 
 DATA = (
@@ -51,33 +47,3 @@ def plan(*, seeds: int | None = None, quick: bool = False) -> list[Cell]:
         for use in (0.0, 0.25):
             cells += grid(Fixed(problem, use), [0.0], runs)
     return cells
-
-
-def figure(cells: plots.Cells) -> Figure:
-    """Figure 1: NDCG and D_group over theta with the learned models, and the trade-off.
-
-    The contours are those of the first seed's data; the models are of all seeds.
-    """
-    chosen = plots.of_problem(cells, "clip5")
-    learned = plots.of_method(chosen, "fair_pg_rank-sample")
-    seed = min(cell["seed"] for cell in learned)
-    data = SyntheticData(n_queries=learned[0]["config"]["problem"]["n_queries"]).load(seed).test
-    # A square that holds all learned models, with a margin, and the origin.
-    theta = [weight for cell in learned for weight in cell["result"]["theta"]]
-    values = plots.theta_grid(data, (min(0.0, *theta) - 0.4, max(theta) + 0.4))
-    with style():
-        fig = Figure(figsize=(12.5, 7.6), layout="constrained")
-        layout: Any = [["ndcg", "d_group", "legend"], ["tradeoff", "tradeoff", "zoom"]]
-        axes = fig.subplot_mosaic(layout)
-        for letter, name, words in (("a", "ndcg", "NDCG"), ("b", "d_group", "D_group")):
-            plots.contour_panel(axes[name], values, name, learned)
-            axes[name].set_title(f"({letter}) {words} on seed {seed}'s data")
-        for name in ("tradeoff", "zoom"):
-            plots.tradeoff_panel(axes[name], chosen)
-        plots.legend_panel(axes["legend"], axes["tradeoff"])
-        plots.zoom_on(axes["zoom"], learned)
-        axes["tradeoff"].set_title(
-            "(c) trade-off; larger markers: larger λ; bars: one sd over seeds"
-        )
-        axes["zoom"].set_title("(c) closer: around Fair-PG-Rank")
-    return fig
