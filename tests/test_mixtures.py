@@ -118,8 +118,8 @@ def test_lines_read_back():
     assert ends[["step", "ndcg", "d_group"]].to_numpy().ravel() == pytest.approx(
         [0, 0.9, 0.02, 1, 0.5, 0]
     )
-    ranking = lottery_line(cells_by_hand(), "fair_pg_rank-sample-clip5", ranking=True)
-    assert ranking.iloc[0][["ndcg", "d_group"]].tolist() == pytest.approx([0.95, 0.03])
+    ranking = mixtures.lottery(cells_by_hand()[0]["result"], 0.5, "sorted_")
+    assert ranking[:, 0] == pytest.approx([0.95, 0.03])
     heated = temperature_line(cells_by_hand(), "fair_pg_rank-sample-clip5")
     assert heated.iloc[0].tolist() == pytest.approx([0, 1.0, 0.9, 0.02])
     assert len(heated) == 2 * (1 + len(TEMPERATURES))

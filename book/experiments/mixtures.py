@@ -83,27 +83,37 @@ def heat(scorer: Scorer, dataset: fl.RankingDataset) -> dict[str, list[float]]:
     }
 
 
-def lottery_line(
-    cells: Cells, method: str, lam: float = 0.0, *, ranking: bool = False
-) -> pd.DataFrame:
+def lottery(result: Mapping[str, Any], even: float, prefix: str = "") -> np.ndarray:
+    """NDCG and D_group ``(2, steps)`` of a stored run as random lists, of NDCG ``even``, take over.
+
+    At the probabilities 0, `CHANCES` and 1; NDCG is linear in them. ``prefix`` "sorted_" takes the
+    sorted list instead of the policy.
+    """
+    chance = np.array([0.0, *CHANCES, 1.0])
+    ndcg = (1 - chance) * result[f"{prefix}ndcg"] + chance * even
+    return np.array([ndcg, [result[f"{prefix}d_group"], *result[f"{prefix}lottery_d_group"], 0.0]])
+
+
+def heated(result: Mapping[str, Any]) -> np.ndarray:
+    """NDCG and D_group ``(2, steps)`` of a stored run at temperature 1 and `TEMPERATURES`."""
+    return np.array([[result[n], *result[f"temperature_{n}"]] for n in ("ndcg", "d_group")])
+
+
+def lottery_line(cells: Cells, method: str, lam: float = 0.0) -> pd.DataFrame:
     """Every lottery between a method and random lists, from stored cells. Chapters 9 and 12.
 
-    Columns: seed, step, ndcg, d_group. ``step`` is the probability of a random list, from 0 to 1;
-    NDCG is linear in it. ``method`` is a stored name, such as ``"fair_pg_rank-sample-clip5"``;
-    ``ranking`` takes its sorted list instead of its policy. The cells of the uniform policy on the
-    same data must be there.
+    Columns: seed, step, ndcg, d_group. ``step`` is the probability of a random list, from 0 to 1.
+    ``method`` is a stored name, such as ``"fair_pg_rank-sample-clip5"``. The cells of the uniform
+    policy on the same data must be there.
     """
-    cells, prefix = list(cells), "sorted_" if ranking else ""
-    step, lines = np.array([0.0, *CHANCES, 1.0]), []
+    cells, lines = list(cells), {}
     own = _results(cells, method, lam)
     chance = _results(cells, f"uniform-{split_name(method)[1]}", 0.0)
     for seed, result in own.items():
         # On fixed queries the uniform policy is the same for all seeds and stored once.
         even = chance.get(seed) or next(iter(chance.values()))
-        ndcg = (1 - step) * result[f"{prefix}ndcg"] + step * even["ndcg"]
-        d_group = [result[f"{prefix}d_group"], *result[f"{prefix}lottery_d_group"], 0.0]
-        lines.append({"seed": seed, "step": step, "ndcg": ndcg, "d_group": d_group})
-    return pd.concat(map(pd.DataFrame, lines), ignore_index=True)
+        lines[seed] = lottery(result, even["ndcg"])
+    return _table(lines, [0.0, *CHANCES, 1.0])
 
 
 def temperature_line(cells: Cells, method: str) -> pd.DataFrame:
@@ -111,12 +121,16 @@ def temperature_line(cells: Cells, method: str) -> pd.DataFrame:
 
     ``step`` is the temperature by which its scores at lambda 0 are divided, 1 first.
     """
-    lines = []
-    for seed, result in _results(cells, method, 0.0).items():
-        line = {"seed": seed, "step": [1.0, *TEMPERATURES]}
-        line |= {n: [result[n], *result[f"temperature_{n}"]] for n in ("ndcg", "d_group")}
-        lines.append(line)
-    return pd.concat(map(pd.DataFrame, lines), ignore_index=True)
+    lines = {seed: heated(result) for seed, result in _results(cells, method, 0.0).items()}
+    return _table(lines, [1.0, *TEMPERATURES])
+
+
+def _table(lines: Mapping[int, np.ndarray], steps: Sequence[float]) -> pd.DataFrame:
+    parts = [
+        pd.DataFrame({"seed": seed, "step": steps, "ndcg": ndcg, "d_group": d_group})
+        for seed, (ndcg, d_group) in lines.items()
+    ]
+    return pd.concat(parts, ignore_index=True)
 
 
 def _results(cells: Cells, method: str, lam: float) -> dict[int, Mapping[str, Any]]:

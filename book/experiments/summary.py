@@ -38,7 +38,7 @@ class OverSeeds(NamedTuple):
         return f"{self.mean:.4f}" + ("" if math.isnan(self.half) else f" ± {self.half:.4f}")
 
 
-def over_seeds(values: Sequence[float]) -> OverSeeds:
+def over_seeds(values: Sequence[float] | np.ndarray) -> OverSeeds:
     """The one interval over seeds, Student's; one seed has no spread: nan.
 
     >>> found = over_seeds([0.0, 1.0, 2.0])

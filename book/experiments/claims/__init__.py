@@ -14,25 +14,17 @@ from typing import Any
 
 from experiments.claims import german, synthetic, yahoo
 from experiments.claims.board import (
-    DIRECTORIES,
     board_html,
     load_results,
     print_verdicts,
     seeds_needed,
     summary,
-    tally,
-    with_seeds,
 )
 from experiments.claims.verdicts import (
     VERDICTS,
-    Beside,
     Check,
     Claim,
     Estimate,
-    Finding,
-    Judged,
-    MissingCellsError,
-    combine,
     decide,
     judge,
     judge_all,
@@ -56,17 +48,11 @@ CLAIMS = read_claims()
 
 __all__ = [
     "CLAIMS",
-    "DIRECTORIES",
     "VERDICTS",
-    "Beside",
     "Check",
     "Claim",
     "Estimate",
-    "Finding",
-    "Judged",
-    "MissingCellsError",
     "board_html",
-    "combine",
     "decide",
     "judge",
     "judge_all",
@@ -74,6 +60,4 @@ __all__ = [
     "print_verdicts",
     "seeds_needed",
     "summary",
-    "tally",
-    "with_seeds",
 ]

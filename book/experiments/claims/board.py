@@ -32,6 +32,7 @@ SECTIONS = {
     "F": "Section 4.3: individual fairness (Figure 2)",
     "G": "Section 4.3 and appendix: German Credit (Figure 3)",
 }
+_HEAD = ("claim", "ours", "authors", "verdict")
 _OUTCOMES = {"yes": "✓", "no": "✗", "open": "undecided", "missing": "no data"}
 
 
@@ -41,41 +42,31 @@ def load_results(root: str | Path = RESULTS) -> dict[str, Cells]:
     return {name: load_cells(path) for name, path in found.items() if path.is_dir()}
 
 
-def with_seeds(results: Results, count: int) -> dict[str, Cells]:
-    """The same results as if only seeds below ``count`` had been run."""
-    return {
-        name: [cell for cell in cells if cell["seed"] < count] for name, cells in results.items()
-    }
-
-
 def seeds_needed(
     claims: Sequence[Claim], results: Results, most: int = 20
 ) -> dict[str, tuple[int, list[Verdict]]]:
     """For every claim the smallest number of seeds from which its verdict stays, and all verdicts
     from 2 seeds to ``most``.
     """
-    counts = range(2, most + 1)
     alone = [replace(claim, beside=()) for claim in claims]  # what stands beside decides nothing
-    boards = [judge_all(alone, with_seeds(results, count)) for count in counts]
+    verdicts: dict[str, list[Verdict]] = {claim.id: [] for claim in claims}
+    for count in range(2, most + 1):
+        fewer = {name: [c for c in cells if c["seed"] < count] for name, cells in results.items()}
+        for judged in judge_all(alone, fewer):
+            verdicts[judged.claim.id].append(judged.verdict)
     found = {}
-    for k, claim in enumerate(claims):
-        verdicts = [board[k].verdict for board in boards]
-        changes = [i for i in range(1, len(verdicts)) if verdicts[i] != verdicts[i - 1]]
-        found[claim.id] = (counts[changes[-1]] if changes else counts[0], verdicts)
+    for name, given in verdicts.items():
+        changes = [i for i in range(1, len(given)) if given[i] != given[i - 1]]
+        found[name] = (2 + max(changes, default=0), given)
     return found
 
 
-def tally(board: Iterable[Judged]) -> dict[Verdict, int]:
-    """How many claims got each verdict."""
-    given = [judged.verdict for judged in board]
-    return {verdict: given.count(verdict) for verdict in VERDICTS}
-
-
-def summary(board: Sequence[Judged]) -> str:
+def summary(board: Iterable[Judged]) -> str:
     """The four counts in one sentence: README, landing page and chapter 13 have it from here."""
-    holds, part, fails, untested = tally(board).values()
+    given = [judged.verdict for judged in board]
+    holds, part, fails, untested = (given.count(verdict) for verdict in VERDICTS)
     return (
-        f"Of {len(board)} claims {holds} hold, {part} hold in part, {fails} do not, and "
+        f"Of {len(given)} claims {holds} hold, {part} hold in part, {fails} do not, and "
         f"{untested} cannot be tested here."
     )
 
@@ -131,16 +122,15 @@ def _print_findings(findings: Iterable[Finding]) -> None:
         print(textwrap.fill(text, 76, initial_indent="    - ", subsequent_indent="      "))
 
 
-def board_html(board: Sequence[Judged]) -> str:
+def board_html(board: Iterable[Judged]) -> str:
     """All verdicts as one HTML table; below 700 pixels every claim becomes a block of its own."""
-    names = ("claim", "ours", "authors", "verdict")
-    head = "".join(f"<th scope='col'>{name}</th>" for name in names)
+    head = "".join(f"<th scope='col'>{name}</th>" for name in _HEAD)
     rows, section = [], ""
     for judged in board:
         if SECTIONS[judged.claim.id[0]] != section:
             section = SECTIONS[judged.claim.id[0]]
             rows.append(f"<tr class='section'><th colspan='4' scope='colgroup'>{section}</th></tr>")
-        rows.append(_row(judged, names))
+        rows.append(_row(judged))
     body = "\n".join(rows)
     style = (Path(__file__).parent / "board.css").read_text(encoding="utf-8")
     return (
@@ -149,7 +139,7 @@ def board_html(board: Sequence[Judged]) -> str:
     )
 
 
-def _row(judged: Judged, names: Sequence[str]) -> str:
+def _row(judged: Judged) -> str:
     claim, word = judged.claim, judged.verdict
     where, quote, words, rule, published = (
         html.escape(text, quote=False)
@@ -160,7 +150,7 @@ def _row(judged: Judged, names: Sequence[str]) -> str:
         f"<small><i>How decided.</i> {rule}</small>"
     )
     verdict = f"<span class='verdict {word.replace(' ', '-')}'>{MARKS[word]}&nbsp;{word}</span>"
-    cells = zip(names, (sentence, _ours(judged), published, verdict), strict=True)
+    cells = zip(_HEAD, (sentence, _ours(judged), published, verdict), strict=True)
     columns = "".join(f"<td data-label='{name}'>{text}</td>" for name, text in cells)
     return f"<tr id='claim-{claim.id}'>{columns}</tr>"
 

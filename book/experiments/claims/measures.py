@@ -10,10 +10,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.stats import chi2
 
 from experiments.claims.verdicts import Cells, Estimate, MissingCellsError
-from experiments.mixtures import CHANCES
-from fairpg_lite._extras import require
+from experiments.mixtures import heated, lottery
+from experiments.summary import over_seeds
 
 Measure = Callable[[Cells], Estimate]
 #: A number of a result: its name, or a function of the result.
@@ -64,15 +65,8 @@ def at_point(cells: Cells, point: Point) -> list[Mapping[str, Any]]:
 
 def values(cells: Cells, point: Point) -> BySeed:
     """The number by seed."""
-    return {cell["seed"]: read(cell["result"], point.figure) for cell in at_point(cells, point)}
-
-
-def read(result: Mapping[str, Any], figure: Figure) -> Any:
-    if callable(figure):
-        return figure(result)
-    if figure not in result:
-        raise MissingCellsError(f"no figure {figure} in the results")
-    return result[figure]
+    figure, results = point.figure, {c["seed"]: c["result"] for c in at_point(cells, point)}
+    return {seed: figure(r) if callable(figure) else r[figure] for seed, r in results.items()}
 
 
 def pairs(first: BySeed, second: BySeed) -> tuple[np.ndarray, np.ndarray]:
@@ -114,14 +108,17 @@ def level(point: Point) -> Measure:
     return lambda cells: mean(list(values(cells, point).values()))
 
 
-def minus(first: Point, second: Point) -> Measure:
-    """One number minus another."""
-    return lambda cells: compare(cells, first, second, ratio=False)
+def minus(first: Point, second: Point, *, ratio: bool = False) -> Measure:
+    """One number minus another, or with ``ratio`` as a share of it."""
 
+    def measure(cells: Cells) -> Estimate:
+        listed = per_query(cells, first), per_query(cells, second)
+        if listed[0] is not None and listed[1] is not None:
+            return crossed(listed[0], listed[1], np.divide if ratio else np.subtract)
+        a, b = pairs(values(cells, first), values(cells, second))
+        return quotient(a, b) if ratio else mean(a - b, f"{len(a)} paired seeds")
 
-def share(first: Point, second: Point) -> Measure:
-    """One number as a share of another."""
-    return lambda cells: compare(cells, first, second, ratio=True)
+    return measure
 
 
 def ahead(method: str, other: str, figure: str, at: float = 0.0) -> Measure:
@@ -134,21 +131,9 @@ def change(method: str, figure: Figure, start: Any = "first", end: Any = "last")
     return minus(Point(method, figure, end), Point(method, figure, start))
 
 
-def remaining(method: str, figure: Figure, end: Any = "last", start: Any = "first") -> Measure:
-    """What is left of a number at a lambda, as a share of what it was at another."""
-    return share(Point(method, figure, end), Point(method, figure, start))
-
-
-def compare(cells: Cells, first: Point, second: Point, ratio: bool) -> Estimate:
-    listed = per_query(cells, first), per_query(cells, second)
-    if listed[0] is not None and listed[1] is not None:
-        return crossed(listed[0], listed[1], np.divide if ratio else np.subtract)
-    a, b = pairs(values(cells, first), values(cells, second))
-    if not ratio:
-        return mean(a - b, f"{len(a)} paired seeds")
-    if b.sum() == 0.0:
-        raise MissingCellsError(f"{second.figure} of {second.method} is 0 from the start")
-    return quotient(a, b)
+def remaining(method: str, figure: Figure, end: Any = "last") -> Measure:
+    """What is left of a number at a lambda, as a share of what it was at the first."""
+    return minus(Point(method, figure, end), Point(method, figure, "first"), ratio=True)
 
 
 def extreme(point: Point, pick: Callable[..., float] = min) -> Measure:
@@ -163,16 +148,11 @@ def extreme(point: Point, pick: Callable[..., float] = min) -> Measure:
 
 
 def spread_over_runs(method: str, figure: str) -> Measure:
-    """The standard deviation over runs at the worst lambda, as a share of what lambda moves.
-
-    Its interval is from the chi-squared law.
-    """
+    """The standard deviation over runs at the worst lambda, as a share of what lambda moves."""
 
     def measure(cells: Cells) -> Estimate:
-        found = [
-            list(values(cells, Point(method, figure, lam)).values())
-            for lam in lambdas(cells, method)
-        ]
+        points = [Point(method, figure, lam) for lam in lambdas(cells, method)]
+        found = [list(values(cells, point).values()) for point in points]
         if min(map(len, found)) < 2:
             raise MissingCellsError(f"{method} has one seed at some lambda")
         means = [float(np.mean(v)) for v in found]
@@ -188,12 +168,8 @@ def overlap(method: str, figure: str, relative: bool = False) -> Measure:
     """
 
     def measure(cells: Cells) -> Estimate:
-        unit = 1.0
-        if relative:
-            start = values(cells, Point(method, f"train_{figure}", "first"))
-            unit = float(np.mean(list(start.values())))
-            if unit == 0.0:
-                raise MissingCellsError(f"{figure} of {method} is 0 from the start")
+        start = values(cells, Point(method, f"train_{figure}", "first"))
+        unit = float(np.mean(list(start.values()))) if relative else 1.0
         gaps = []
         for lam in lambdas(cells, method):
             parts = (values(cells, Point(method, f"{p}_{figure}", lam)) for p in ("test", "train"))
@@ -222,36 +198,16 @@ class Curve(NamedTuple):
     heated: bool = False
 
 
-def lottery(result: Mapping[str, Any], even: float, prefix: str = "") -> np.ndarray:
-    """NDCG and D_group ``(2, steps)`` as random lists, of NDCG ``even``, take over.
-
-    NDCG is linear in the chance of a random list. D_group is a hinge in every query and falls
-    faster; `experiments.mixtures` computed it from exposure averaged within each query.
-    """
-    chance = np.array([0.0, *CHANCES, 1.0])
-    ndcg = (1 - chance) * read(result, f"{prefix}ndcg") + chance * even
-    paid = read(result, f"{prefix}lottery_d_group")
-    return np.array([ndcg, [read(result, f"{prefix}d_group"), *paid, 0.0]])
-
-
-def heat(result: Mapping[str, Any]) -> np.ndarray:
-    """NDCG and D_group ``(2, steps)`` as the temperature rises from 1."""
-    return np.array(
-        [[read(result, n), *read(result, f"temperature_{n}")] for n in ("ndcg", "d_group")]
-    )
-
-
 def lines(cells: Cells, curve: Curve, uniform: str) -> dict[int, list[np.ndarray]]:
-    """For each seed the lines of a curve."""
+    """For each seed the lines of a curve, NDCG and D_group ``(2, steps)`` each."""
     even = values(cells, Point(uniform, "ndcg"))
     alone = next(iter(even.values())) if len(even) == 1 else None  # fixed queries: stored once
     found: dict[int, list[np.ndarray]] = {}
     for cell in chosen(cells, curve.method):
-        random = even.get(cell["seed"], alone)
+        random, result = even.get(cell["seed"], alone), cell["result"]
         if random is None or not curve.above < cell["lam"] <= curve.upto:
             continue
-        result = cell["result"]
-        line = heat(result) if curve.heated else lottery(result, random, curve.prefix)
+        line = heated(result) if curve.heated else lottery(result, random, curve.prefix)
         found.setdefault(cell["seed"], []).append(line)
     return found
 
@@ -291,15 +247,9 @@ def lead(mine: Curve, theirs: Curve, uniform: str, part: float | None = 0.5) -> 
 
 
 def mean(numbers: Sequence[float] | np.ndarray, over: str = "") -> Estimate:
-    """The mean with Student's interval; no interval for one value.
-
-    >>> found = mean([1.0, 2.0, 3.0])
-    >>> round(found.low, 3), found.value, round(found.high, 3), found.over
-    (-0.484, 2.0, 4.484, '3 seeds')
-    """
-    array = np.asarray(numbers, float)
-    centre, half = float(array.mean()), _half(array)
-    return Estimate(centre, centre - half, centre + half, over or f"{len(array)} seeds")
+    """The mean with Student's interval; no interval for one value."""
+    centre, _, half = over_seeds(numbers)
+    return Estimate(centre, centre - half, centre + half, over or f"{len(numbers)} seeds")
 
 
 def quotient(above: np.ndarray, below: np.ndarray) -> Estimate:
@@ -308,15 +258,13 @@ def quotient(above: np.ndarray, below: np.ndarray) -> Estimate:
     The error of r = a/b is that of the mean of (a_i - r b_i) / b, again with Student's t.
     """
     r = float(above.mean() / below.mean())
-    half = _half((above - r * below) / below.mean())
+    half = over_seeds((above - r * below) / below.mean()).half
     return Estimate(r, r - half, r + half, f"{len(above)} paired seeds")
 
 
 def spread(numbers: Sequence[float], unit: float) -> Estimate:
     """The standard deviation in units of ``unit``, its interval from the chi-squared law."""
-    n = len(numbers)
-    deviation = float(np.std(numbers, ddof=1)) / unit
-    chi2 = require("scipy.stats", "experiments").chi2
+    n, deviation = len(numbers), float(np.std(numbers, ddof=1)) / unit
     low, high = (deviation * math.sqrt((n - 1) / chi2.ppf(q, n - 1)) for q in (0.975, 0.025))
     return Estimate(deviation, low, high, f"{n} seeds")
 
@@ -341,12 +289,3 @@ def crossed(first: np.ndarray, second: np.ndarray, statistic: Callable[..., Any]
     value = float(statistic(first.mean(), second.mean()))
     over = f"{queries} queries × {runs} seeds, bootstrap"
     return Estimate(value, float(low), float(high), over)
-
-
-def _half(array: np.ndarray) -> float:
-    """Half of Student's interval for a mean; nan for one value."""
-    n = len(array)
-    if n < 2:
-        return math.nan
-    t = require("scipy.stats", "experiments").t.ppf(0.975, n - 1)
-    return float(t * array.std(ddof=1) / math.sqrt(n))

@@ -40,12 +40,10 @@ class Check:
     """One measurement and the region, from ``low`` to ``high``, in which the claim puts it."""
 
     words: str
-    """What is measured, for the table."""
     measure: Callable[[Cells], Estimate]
     low: float = -math.inf
     high: float = math.inf
     digits: int = 4
-    """Decimals that mean something."""
 
     @property
     def region(self) -> str:
@@ -87,31 +85,22 @@ class Beside:
 class Claim:
     """One empirical sentence of the paper, and how it is decided.
 
-    Either ``checks`` on the cells of ``data``, or ``parts``: the ids of the claims it sums up.
+    ``where`` the paper says it, its own words (``quote``), what we take them to say (``words``),
+    how the words became numbers (``rule``), and the authors' numbers, of one unseeded run, where
+    they are known (``published``). Then either ``checks`` on the cells of ``data``, or ``parts``:
+    the ids of the claims it sums up.
     """
 
     id: str
     where: str
-    """Where the paper says it."""
     quote: str
-    """The paper's words."""
     words: str
-    """What we take them to say."""
     rule: str
-    """Why these checks, and how the words became numbers."""
     data: str = ""
     checks: Checks = ()
     parts: tuple[str, ...] = ()
     published: str = ""
-    """The authors' own numbers, where they are known; one unseeded run each."""
     beside: tuple[Beside, ...] = ()
-
-    def __post_init__(self) -> None:
-        if bool(self.checks) == bool(self.parts) or bool(self.checks) != bool(self.data):
-            raise ValueError(
-                f"Claim: {self.id} has {len(self.checks)} checks on {self.data!r} and "
-                f"{len(self.parts)} parts; give checks with their data, or parts."
-            )
 
 
 @dataclass(frozen=True)
@@ -171,31 +160,34 @@ def combine(verdicts: Iterable[Verdict]) -> Verdict:
     return decide(outcome for verdict in verdicts for outcome in as_outcomes[verdict])
 
 
-def look(check: Check, cells: Cells | None) -> Finding:
-    """One check on some cells, None where there are none."""
-    if cells is None:
-        return Finding(check, None, "missing", "there are no results")
-    try:
-        found = check.measure(cells)
-    except MissingCellsError as missing:
-        return Finding(check, None, "missing", str(missing))
-    return Finding(check, found, check.outcome(found))
+def look(checks: Checks, cells: Cells | None) -> tuple[Finding, ...]:
+    """What checks find in some cells, None where there are none."""
+    findings = []
+    for check in checks:
+        try:
+            if cells is None:
+                raise MissingCellsError("there are no results")
+            found = check.measure(cells)
+            findings.append(Finding(check, found, check.outcome(found)))
+        except MissingCellsError as missing:
+            findings.append(Finding(check, None, "missing", str(missing)))
+    return tuple(findings)
 
 
-def judge(claim: Claim, results: Results, others: Mapping[str, Judged] | None = None) -> Judged:
-    """The verdict on a claim from stored cells; ``others`` holds the claims it sums up."""
-    if claim.parts:
-        parts = tuple((others or {})[part] for part in claim.parts)
-        return Judged(claim, combine(part.verdict for part in parts), parts=parts)
-    findings = tuple(look(check, results.get(claim.data)) for check in claim.checks)
-    beside = tuple(
-        (b, tuple(look(check, results.get(b.data)) for check in b.checks)) for b in claim.beside
-    )
+def judge(claim: Claim, results: Results) -> Judged:
+    """The verdict on a claim with checks, from stored cells."""
+    findings = look(claim.checks, results.get(claim.data))
+    beside = tuple((other, look(other.checks, results.get(other.data))) for other in claim.beside)
     return Judged(claim, decide(f.outcome for f in findings), findings, beside=beside)
 
 
 def judge_all(claims: Iterable[Claim], results: Results) -> list[Judged]:
     """All verdicts, in the order of the claims; a summing-up may come before its parts."""
     claims = list(claims)
-    own = {c.id: judge(c, results) for c in claims if not c.parts}
-    return [own[c.id] if c.id in own else judge(c, results, own) for c in claims]
+    own = {claim.id: judge(claim, results) for claim in claims if not claim.parts}
+    board = []
+    for claim in claims:
+        parts = tuple(own[part] for part in claim.parts)
+        sums_up = parts and Judged(claim, combine(part.verdict for part in parts), parts=parts)
+        board.append(sums_up or own[claim.id])
+    return board
