@@ -280,7 +280,7 @@ def test_a_curve_is_mean_and_deviation_by_lambda():
 def test_the_trade_off_draws_what_the_cells_hold():
     matplotlib = pytest.importorskip("matplotlib.figure")
     names = {"fair_pg_rank-sample": "Fair-PG-Rank"}
-    names["post_processing-authors"] = "post-processing (authors' scaling)"
+    names["post_processing-authors"] = "post-processing (with the factor)"
     cells = [
         cell(f"{name}-clip5", lam, s, ndcg=0.9 - lam / 100, d_group=0.01 / (1 + lam) + s / 1e5)
         for name in names
