@@ -8,7 +8,7 @@ is one query. ``TrainConfig(compiled=...)`` is the only way in.
 import math
 from collections import namedtuple
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -25,38 +25,36 @@ from fairpg_lite.scorers import LinearScorer, MLPScorer
 
 #: Below so many visits of a query "auto" leaves a run to autograd: compiling takes longer.
 WORTHWHILE = 20_000
+# Queries walked through in one call: Ctrl-C is heard in between, and only their noise is kept.
+_AT_ONCE = 500
 _BASELINES = {None: 0, "mean": 1, "loo": 2}
 _DISPARITIES = {None: 0, "individual": 1, "group": 2, "gap": 3}
 _FORMATS = (torch.float32, torch.float64)
-# Random numbers drawn, and queries walked through, at once.
-_DRAWS, _QUERIES = 400_000, 1000
 
 
 def why_not(scorer: nn.Module, dataset: RankingDataset, config: TrainConfig) -> str | None:
     """Why these settings need autograd, in the words of an error; None if they do not."""
     weights, features = list(scorer.parameters()), dataset.features
+    known = type(scorer) in (LinearScorer, MLPScorer)
+    known = known and all(type(layer) is nn.Linear for layer in scorer.children())
     hooked = any(part._forward_hooks or part._forward_pre_hooks for part in scorer.modules())
-    known = type(scorer) in (LinearScorer, MLPScorer) and not hooked
-    plain = known and all(type(layer) is nn.Linear for layer in scorer.children())
-    name = type(scorer).__name__
-    together = torch.distributed.is_available() and torch.distributed.is_initialized()
     right = features.dtype in _FORMATS and features.is_contiguous()
+    together = torch.distributed.is_available() and torch.distributed.is_initialized()
+    name, dtype = type(scorer).__name__, config.dtype or weights[0].dtype
     doubts = {
-        f"{name} is neither a LinearScorer nor an MLPScorer as it comes": not plain,
+        f"{name} is neither a LinearScorer nor an MLPScorer as it comes": not known or hooked,
         "some of the scorer's parameters are frozen": not all(p.requires_grad for p in weights),
-        "the scorer is neither float32 nor float64":
-            (config.dtype or weights[0].dtype) not in _FORMATS,
+        "the scorer is neither float32 nor float64": dtype not in _FORMATS,
         "the features are not one contiguous float32 or float64 array": not right,
-        f"utility is {config.utility!r}": config.utility not in ("ndcg", "dcg"),
+        f"utility is {config.utility!r}": not config.linear,
         f"disparity is {config.disparity!r}": config.disparity not in _DISPARITIES,
         f"device is {config.device!r}": config.device != "cpu",
         "several processes train together": together,
-    }  # fmt: skip
-    for reason, found in doubts.items():
-        if found:
-            return reason
+    }
+    if reasons := [reason for reason, found in doubts.items() if found]:
+        return reasons[0]
     try:
-        import fairpg_lite.compiled_epoch  # noqa: F401
+        import fairpg_lite.compiled_kernels  # noqa: F401
     except ImportError as error:
         return f'Numba cannot be imported ({error}; pip install "fairpg-lite[fast]" brings it)'
     return None
@@ -67,14 +65,15 @@ def serves(scorer: nn.Module, dataset: RankingDataset, config: TrainConfig) -> b
 
     "auto" takes it, where it can serve, for runs of `WORTHWHILE` visits of a query and more.
     """
-    if config.compiled == "auto":
-        long = len(dataset) * config.epochs >= WORTHWHILE
-        return long and why_not(scorer, dataset, config) is None
-    if config.compiled and (reason := why_not(scorer, dataset, config)) is not None:
+    short = config.compiled == "auto" and len(dataset) * config.epochs < WORTHWHILE
+    if short or not config.compiled:
+        return False
+    reason = why_not(scorer, dataset, config)
+    if reason is not None and config.compiled != "auto":
         raise ValueError(
             f"fit: compiled=True, but {reason}; choose compiled='auto' or False for autograd."
         )
-    return bool(config.compiled)
+    return reason is None
 
 
 #: What is known of documents (N,) and queries (Q,) before training, and the objective: query q owns
@@ -110,21 +109,16 @@ class Epoch:
         config: TrainConfig,
         optimizer: torch.optim.Optimizer,
     ):
-        from fairpg_lite.compiled_epoch import epoch
-
-        self.optimizer, self._epoch = optimizer, epoch
         # A bias in the scores themselves is left alone: no policy notices it.
+        self.optimizer, self.hidden = optimizer, 0
+        self.parameters: list[Tensor] = [next(scorer.parameters())]
         if isinstance(scorer, MLPScorer):
             self.hidden = scorer.hidden.out_features
             self.parameters = [*scorer.hidden.parameters(), scorer.output.weight]
-        else:
-            self.hidden, self.parameters = 0, [next(scorer.parameters())]
         self.features, self.lengths = dataset.features.numpy(), dataset.lengths.numpy()
         dtype = self.parameters[0].dtype
         self.problem = _problem(dataset, config, dtype)
         self.times = _times(self.lengths, config, dtype)
-        draws = config.batch_size * self.problem.samples * int(self.lengths.max())
-        self.at_once = max(1, min(_DRAWS // max(draws, 1), _QUERIES // config.batch_size))
 
     @torch.no_grad()
     def run(
@@ -134,53 +128,42 @@ class Epoch:
 
         Draws from ``generator`` what `PlackettLuce.sample` would draw for the padded batches.
         """
+        from fairpg_lite.compiled_kernels import epoch
+
         state, settings, step = self._state()
         vectors = [parameters_to_vector(tensors) for tensors in state]
         theta, *moments = (vector.numpy() for vector in vectors)
         opt = (lr, *settings, *(moments or (theta[:0], theta[:0])))
-        seen = []
+        order = torch.cat(list(batches)).numpy()
+        seen = Seen(np.full((len(order), 3), np.nan), np.full(len(batches), np.nan), [])
+        ends = np.cumsum([batch.numel() for batch in batches])
+        starts, lengths = np.concatenate([[0], ends[:-1]]), self.lengths[order]
+        longest, before = np.maximum.reduceat(lengths, starts), np.cumsum(lengths) - lengths
+        place = before - np.repeat(before[starts], ends - starts)
+        drawn = self.problem.samples * (ends - starts) * longest
+        many = max(1, _AT_ONCE // int(ends[0]))
         try:
-            for start in range(0, len(batches), self.at_once):
-                some = batches[start : start + self.at_once]
-                seen.append(self._updates(some, generator, gamma, opt, theta, step))
-                if seen[-1].bad:
-                    break
-                step += len(some)
+            for b in range(0, len(ends), many):
+                some = slice(b, b + many)
+                own = slice(starts[b], ends[some][-1])
+                noise = torch.empty(int(drawn[some].sum()), dtype=torch.float64)
+                noise.uniform_(generator=generator).clamp_(min=1e-300).log_().neg_().log_()
+                failed = epoch(
+                    self.features, self.problem, float(gamma), self.times, self.hidden, opt, theta,
+                    order[own], ends[some] - starts[b], place[own], longest[some], noise.numpy(),
+                    step, seen.terms[own], seen.norms[some],
+                )  # fmt: skip
+                if failed >= 0:
+                    queries = slice(starts[b + failed], ends[b + failed])
+                    bad = order[queries][~np.isfinite(seen.terms[queries]).all(1)]
+                    return seen._replace(bad=(bad if len(bad) else order[queries]).tolist())
+                step += len(longest[some])
         finally:
             for tensors, vector in zip(state, vectors, strict=True):
                 vector_to_parameters(vector, tensors)
             for p in self.parameters if moments else ():
                 self.optimizer.state[p]["step"].fill_(step)
-        terms, norms, bad = zip(*seen, strict=True)
-        return Seen(np.concatenate(terms), np.concatenate(norms), bad[-1])
-
-    def _updates(
-        self,
-        batches: Sequence[Tensor],
-        generator: torch.Generator,
-        gamma: float,
-        opt: tuple[Any, ...],
-        theta: np.ndarray,
-        step: int,
-    ) -> Seen:
-        """A few updates at a time: few calls and little noise to keep, and Ctrl-C is heard."""
-        order, sizes = torch.cat(list(batches)).numpy(), np.array([b.numel() for b in batches])
-        ends, lengths = np.cumsum(sizes), self.lengths[order]
-        longest = np.maximum.reduceat(lengths, ends - sizes)
-        room = int(np.add.reduceat(lengths, ends - sizes).max())
-        drawn = self.problem.samples * int((sizes * longest).sum())
-        noise = torch.empty(drawn, dtype=torch.float64).uniform_(generator=generator)
-        noise.clamp_(min=1e-300).log_().neg_().log_()
-        terms, norms = np.full((len(order), 3), np.nan), np.full(len(ends), np.nan)
-        failed = self._epoch(
-            self.features, self.problem, float(gamma), self.times, self.hidden, opt, theta,
-            order, ends, longest, room, noise.numpy(), step, terms, norms,
-        )  # fmt: skip
-        if failed < 0:
-            return Seen(terms, norms, [])
-        queries = slice(ends[failed] - sizes[failed], ends[failed])
-        bad = order[queries][~np.isfinite(terms[queries]).all(1)]
-        return Seen(terms, norms, (bad if len(bad) else order[queries]).tolist())
+        return seen
 
     def _state(self) -> tuple[list[list[Tensor]], tuple[float, ...], int]:
         """Parameters and moments; the optimiser's settings; and how many steps it has taken."""
@@ -225,11 +208,10 @@ def _problem(dataset: RankingDataset, config: TrainConfig, dtype: torch.dtype) -
 
 def _times(lengths: np.ndarray, config: TrainConfig, dtype: torch.dtype) -> Times:
     """For all lengths that occur."""
-    longest = int(lengths.max())
     tolerance = reachable(config.tolerance, dtype)
-    step, widest = np.ones(longest + 1), np.ones(longest + 1)
-    count = np.zeros(longest + 2, np.int64)
+    step, widest, count = np.ones((3, int(lengths.max()) + 2))
     z, a, first = [np.empty(0)], [np.empty(0)], 0.0
+    count[:] = 0
     for n in np.unique(lengths).tolist() if config.method == "exact" else []:
         bias = None if config.position_bias is None else config.position_bias[:n]
         nodes, coefficients = discount_nodes(n, bias, tolerance, torch.float64)
@@ -241,6 +223,5 @@ def _times(lengths: np.ndarray, config: TrainConfig, dtype: torch.dtype) -> Time
         count[n + 1] = len(nodes)
         z.append(nodes.numpy())
         a.append(coefficients.numpy())
-    log_reach = math.log(-math.log(tolerance))
-    at = np.cumsum(count)
+    at, log_reach = np.cumsum(count).astype(np.int64), math.log(-math.log(tolerance))
     return Times(np.concatenate(z), np.concatenate(a), at, step, widest, first, log_reach)

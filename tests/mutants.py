@@ -6,28 +6,28 @@ Each is a slip somebody has made: the authors' code, the paper's appendix, or an
 MUTANTS = [
     (
         "the indicator forgotten, compiled",
-        "compiled_gradient.py",
+        "compiled_kernels.py",
         "active = pair if ratio[i] > ratio[j] else 0.0",
         "active = pair",
         "test_compiled.py::test_a_few_queries",
     ),
     (
         "the baseline forgotten, compiled",
-        "compiled_gradient.py",
+        "compiled_kernels.py",
         "reward -= reward.sum() / samples",
         "reward -= 0.0",
         "test_compiled.py::test_a_few_queries",
     ),
     (
         "a document overtakes itself, compiled",
-        "compiled_gradient.py",
+        "compiled_kernels.py",
         "others = everyone - inverse[j] * (arrival[j] * pull[j])",
         "others = everyone",
         "test_compiled.py::test_a_few_queries",
     ),
     (
         "the sum over the batch, compiled",
-        "compiled_epoch.py",
+        "compiled_kernels.py",
         "g /= -count",
         "g /= -1.0",
         "test_compiled.py::test_a_few_queries",

@@ -257,9 +257,8 @@ def test_pieces_and_a_bias_change_nothing(monkeypatch):
     config = TrainConfig(lam=1.0, lr=0.01)
     batches = torch.tensor([3, 1, 0, 4, 2]).split(1)
     ends = []
-    for draws, queries in ((10**6, 10**6), (1, 1), (200, 3)):
-        monkeypatch.setattr(compiled, "_DRAWS", draws)
-        monkeypatch.setattr(compiled, "_QUERIES", queries)
+    for queries in (10**6, 1, 3):
+        monkeypatch.setattr(compiled, "_AT_ONCE", queries)
         g = torch.Generator().manual_seed(0)
         scorer = LinearScorer(4, bias=True, generator=g, dtype=torch.float64)
         terms, norms, _ = by_numba(scorer, data, config, [(batches, 0.0, 0.01)] * 2)
