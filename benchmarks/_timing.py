@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from fairpg_lite import _provenance
+from fairpg_lite import _records
 
 RESULTS = Path(__file__).parent / "results"
 
@@ -36,8 +36,8 @@ def provenance(command: str) -> dict[str, Any]:
     """Where a result file comes from."""
     return {
         "command": command,
-        "commit": _provenance.commit([RESULTS]),
-        **_provenance.versions(),
+        "commit": _records.commit([RESULTS]),
+        **_records.versions(),
         "machine": platform.machine(),
         "threads": torch.get_num_threads(),
     }

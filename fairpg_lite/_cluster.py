@@ -5,28 +5,28 @@ is sent with the job. Functions inside functions travel by value: a worker that 
 can still answer them.
 """
 
-import dataclasses
+import hashlib
 import importlib.util
 import pickle
 import socket
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
-from contextlib import contextmanager
-from functools import partial
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from functools import lru_cache, partial
+from importlib import resources
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
-from urllib.parse import urlsplit
 from zipfile import ZipFile
 
 import cloudpickle
 from distributed import Client
 
-from fairpg_lite._provenance import identity, sources
-from fairpg_lite._records import Cell
+from fairpg_lite._records import Cell, versions
 
 # Seconds a scheduler may take to answer, and seconds without a worker before a warning.
 ANSWER, WARN_AFTER = 15.0, 10.0
@@ -37,7 +37,10 @@ def on_cluster(
     scheduler: str, cells: Sequence[Cell], patience: float
 ) -> Iterator[tuple[Callable[..., Future], Callable[[], None]]]:
     """How to submit work to the cluster, and what to call while nothing arrives."""
-    packages = shipped_packages(cells)
+    # Packages of the experiments that no installation brings go with the job.
+    names = {type(cell.experiment).__module__.partition(".")[0] for cell in cells}
+    specs = {name: importlib.util.find_spec(name) for name in names - {"__main__", "fairpg_lite"}}
+    packages = sorted(n for n, s in specs.items() if s and "-packages" not in f"{s.origin}")
     try:
         _knock(scheduler)
         # A client of our own: closing it makes the cluster forget what is still queued.
@@ -62,24 +65,22 @@ def on_cluster(
 
 def _knock(scheduler: str) -> None:
     """Dask's own client waits for minutes where nobody answers; a scheduler speaks first."""
-    parts = urlsplit(scheduler if "://" in scheduler else f"tcp://{scheduler}")
-    if parts.scheme not in ("tcp", "tls"):
-        return
-    if not parts.hostname or not parts.port:
-        raise ValueError("an address is tcp://host:8786")
-    with socket.create_connection((parts.hostname, parts.port), timeout=ANSWER) as line:
-        if parts.scheme == "tcp" and not line.recv(1):
-            raise ConnectionError("it hung up")
+    scheme, _, place = scheduler.rpartition("://")
+    if scheme in ("", "tcp"):
+        host, _, port = place.rpartition(":")
+        with socket.create_connection((host, int(port)), timeout=ANSWER) as line:
+            if not line.recv(1):
+                raise ConnectionError("it hung up")
 
 
-@dataclasses.dataclass
+@dataclass
 class Watch:
     """Called while nothing arrives: warns of a cluster without workers, and gives it up."""
 
     client: Client
     scheduler: str
     patience: float
-    since: float | None = dataclasses.field(default_factory=lambda: time.monotonic())
+    since: float | None = field(default_factory=lambda: time.monotonic())
     warned: bool = False
 
     def __call__(self, lack: str | None = None) -> None:
@@ -113,17 +114,14 @@ def _agree(watch: Watch, packages: list[str]) -> None:
         _send(watch.client, name)
     found = _ask(watch, packages) if lacking else found
     watch.since = None
-    rows = [("", *(f"worker {i}" for i in range(len(found))), "here")]
+    rows = [f"{'':20}  " + "  ".join([*found, "here"])]
     for name, ours in here.items():
         theirs = [answer.get(name, "missing") for answer in found.values()]
-        rows += [(name, *theirs, ours)] if {*theirs} != {ours} else []
+        rows += [f"{name:20}  " + "  ".join([*theirs, ours])] if {*theirs} != {ours} else []
     if len(rows) > 1:
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
-        lines += [f"worker {i} is {address}" for i, address in enumerate(found)]
         raise ValueError(
             f"sweep: the workers of {watch.scheduler} do not run what runs here; install the same "
-            "versions everywhere and start them anew.\n" + "\n".join(lines)
+            "versions everywhere and start them anew.\n" + "\n".join(rows)
         )
 
 
@@ -132,7 +130,7 @@ def _ask(watch: Watch, packages: list[str]) -> dict[str, dict[str, str]]:
 
     def ask() -> dict[str, str]:
         try:
-            from fairpg_lite._provenance import identity
+            from fairpg_lite._cluster import identity
 
             return identity(packages)
         except Exception as error:
@@ -152,7 +150,7 @@ def _send(client: Client, package: str) -> None:
     """The package as an archive on every worker's path, those that join later included."""
 
     def forget() -> None:
-        from fairpg_lite._provenance import source_hash
+        from fairpg_lite._cluster import source_hash
 
         source_hash.cache_clear()
         for name in [n for n in sys.modules if n.partition(".")[0] == package]:
@@ -167,23 +165,44 @@ def _send(client: Client, package: str) -> None:
         client.upload_file(str(archive))
 
 
-def shipped_packages(cells: Sequence[Cell]) -> list[str]:
-    """Packages of the experiments that no installation brings: those that go with the job."""
-
-    def kinds(value: Any) -> Iterator[type]:
-        yield type(value)
-        if dataclasses.is_dataclass(value):
-            for field in dataclasses.fields(value):
-                yield from kinds(getattr(value, field.name))
-
-    names = {k.__module__.partition(".")[0] for cell in cells for k in kinds(cell.experiment)}
-    names -= {"__main__", "fairpg_lite", *sys.stdlib_module_names}
-    specs = {name: importlib.util.find_spec(name) for name in names}
-    return sorted(n for n, s in specs.items() if s and s.origin and "-packages" not in s.origin)
-
-
 def alike(here: dict[str, str], packages: list[str], work: Callable[..., Any], *given: Any) -> Any:
     """``work(*given)``, unless this is a worker that came later with other versions."""
     if identity(packages) != here:
         raise RuntimeError("a worker with other versions has joined the cluster")
     return work(*given)
+
+
+def identity(packages: Iterable[str] = ()) -> dict[str, str]:
+    """What must agree between machines that share a sweep: versions, and the code to the letter."""
+    found = dict(versions())
+    for name in ("fairpg_lite", *packages):
+        found[f"{name} source"] = "missing"
+        with suppress(ImportError):
+            found[f"{name} source"] = source_hash(name)
+    return found
+
+
+@lru_cache
+def source_hash(package: str) -> str:
+    """A short hash over the Python files of ``package``, the same wherever they lie."""
+    told = hashlib.sha256()
+    for name, content in sorted(sources(package)):
+        told.update(f"{name} {len(content)}\n".encode() + content)
+    return told.hexdigest()[:12]
+
+
+def sources(package: str) -> Iterator[tuple[str, bytes]]:
+    """Name and content of every Python file of a package or module, from a folder or an archive."""
+    spec = importlib.util.find_spec(package)
+    if spec is None or spec.origin is None:
+        raise ModuleNotFoundError(f"No module named {package!r}", name=package)
+    if spec.submodule_search_locations is None:
+        yield f"{package}.py", spec.loader.get_data(spec.origin)  # type: ignore[union-attr]
+        return
+    folders = [(f"{package}/", resources.files(package))]
+    for prefix, folder in folders:
+        for entry in folder.iterdir():
+            if entry.is_dir():
+                folders.append((f"{prefix}{entry.name}/", entry))
+            elif entry.name.endswith(".py"):
+                yield prefix + entry.name, entry.read_bytes()

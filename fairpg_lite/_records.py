@@ -1,4 +1,4 @@
-"""One run of a sweep, and how it is stored (chapter 15).
+"""One run of a sweep, how it is stored, and what made it (chapter 15).
 
 While a sweep runs, each finished cell is a JSON file, there whole or not at all. Collected, it is a
 row of ``table.csv``, every measure as JSON with all its digits; ``table.json`` beside it has the
@@ -11,8 +11,13 @@ import io
 import json
 import math
 import re
+import subprocess
+import sys
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import lru_cache
+from importlib import metadata
 from itertools import product
 from numbers import Real
 from pathlib import Path
@@ -20,9 +25,11 @@ from types import FunctionType
 from typing import Any, Protocol
 
 import numpy as np
+import torch
 
 from fairpg_lite import _check
 from fairpg_lite._files import write_whole
+from fairpg_lite._version import __version__
 
 FORMAT = 1
 TABLE, SIDECAR = "table.csv", "table.json"
@@ -54,16 +61,11 @@ class Cell:
     seed: int
 
     def __post_init__(self) -> None:
-        name, lam = getattr(self.experiment, "name", None), self.lam
-        if not dataclasses.is_dataclass(self.experiment) or isinstance(self.experiment, type):
+        name, lam = getattr(self.experiment, "name", ""), self.lam
+        if not dataclasses.is_dataclass(self.experiment) or not _NAME.fullmatch(name or ""):
             raise TypeError(
-                f"Cell: experiment is {self.experiment!r}; give an instance of a frozen dataclass, "
-                "whose fields are stored as its configuration."
-            )
-        if not isinstance(name, str) or not _NAME.fullmatch(name):
-            raise ValueError(
-                f"Cell: the name of {type(self.experiment).__name__} is {name!r}; it becomes a "
-                "directory: give letters, digits and any of ._+=- after the first of them."
+                f"Cell: experiment is {self.experiment!r}; give a frozen dataclass, whose fields "
+                "are stored, with a name for a directory: letters, digits and any of ._+=-"
             )
         if isinstance(lam, bool) or not isinstance(lam, Real) or not 0 <= lam < math.inf:
             raise ValueError(f"Cell: lam is {lam!r}; give a finite number, zero or more.")
@@ -91,21 +93,11 @@ def grid(experiment: Experiment, lambdas: Iterable[float], seeds: Iterable[int])
 
     Chapter 15.
     """
-    cells = [Cell(experiment, lam, seed) for lam, seed in product(lambdas, seeds)]
-    if not cells:
-        raise ValueError("grid: no lambdas or no seeds; give at least one of each.")
-    return cells
+    return [Cell(experiment, lam, seed) for lam, seed in product(lambdas, seeds)]
 
 
-def plain(where: str, values: dict[str, Any]) -> dict[str, Any]:
-    """``values`` as JSON gives them back, or an error that names the entry JSON cannot hold.
-
-    Tuples become lists and numpy's scalars Python's; floats keep every digit. NaN and infinity
-    are refused: they are no JSON, and a run that gives them has failed.
-
-    >>> plain("result", {"ndcg": 0.5, "theta": (1, 2)})
-    {'ndcg': 0.5, 'theta': [1, 2]}
-    """
+def plain(where: str, values: Record) -> Record:
+    """``values`` as JSON gives them back, every digit; refuses what it cannot hold, NaN too."""
     stored = {}
     for name, value in values.items():
         try:
@@ -113,8 +105,7 @@ def plain(where: str, values: dict[str, Any]) -> dict[str, Any]:
         except (TypeError, ValueError) as error:
             raise type(error)(
                 f"{where}[{name!r}] cannot be stored ({error}); give finite numbers, strings, "
-                "lists and dictionaries (a tensor: .tolist(); a function: one with a name of its "
-                "own in its module), or None for what is not defined."
+                "lists and dictionaries, or None (a function: one with a name of its own)."
             ) from error
     return stored
 
@@ -146,33 +137,27 @@ def read_cell(path: Path) -> Record | None:
     """The cell stored at ``path``; None if there is none, or one that was cut off or damaged."""
     try:
         cell = json.loads(path.read_text("utf-8"))
-    except (FileNotFoundError, NotADirectoryError, ValueError):
+        outcome = {"done": "result", "failed": "error"}[cell["status"]]
+        whole = {*cell} >= {"format", "method", "config", "lam", "seed", "seconds", outcome}
+    except (FileNotFoundError, NotADirectoryError, ValueError, LookupError, TypeError):
         return None
-    if not isinstance(cell, dict) or "format" not in cell:
-        return None
-    _check_format(cell, path)
-    needed = {"done": "result", "failed": "error"}.get(cell.get("status", ""))
-    whole = {"method", "config", "lam", "seed", "seconds"} <= cell.keys()
-    return cell if whole and isinstance(cell.get(needed), dict) else None
+    return cell if whole else None
 
 
 def write_cell(path: Path, cell: Record) -> None:
-    """Write whole or not at all: readers see the old file or the new one, never a part."""
     write_whole(path, json.dumps(cell, indent=1, sort_keys=True, allow_nan=False) + "\n")
 
 
 def finished(cell: Cell, out: Path, table: dict[Key, Record]) -> Record | None:
     """What is stored of ``cell`` if it is done; an error if it was made with other settings."""
-    path, about = cell.path(out), cell.about
-    stored = read_cell(path) or table.get(key(about))
+    path, here = cell.path(out), {"format": FORMAT, **cell.about, "config": cell.config}
+    stored = read_cell(path) or table.get(key(cell.about))
     if stored is None:
         return None
-    other = _difference({name: stored[name] for name in about}, about)
-    other = other or _difference(stored["config"], cell.config)
-    if other:
+    if other := _difference({name: stored[name] for name in here}, here):
         raise ValueError(
-            f"sweep: {path} was made with other settings: {other}; choose another `out`, or "
-            "force=True to compute it anew."
+            f"sweep: {path} was made with other settings: {other.removeprefix('config.')}; choose "
+            "another `out`, or force=True to compute it anew."
         )
     return stored if stored["status"] == "done" else None
 
@@ -190,16 +175,15 @@ def _difference(there: Record, here: Record) -> str:
 
 def read_table(out: Path) -> dict[Key, Record]:
     """The finished cells in the table of ``out``; nothing if it has none."""
-    about = _sidecar(out)
+    about, records = _sidecar(out), {}
     if not about or not (out / TABLE).exists():
         return {}
-    _check_format(about, out / SIDECAR)
-    records = {}
     for row in csv.DictReader(io.StringIO((out / TABLE).read_text("utf-8"))):
         method, made = row.pop("method"), about["made"][int(row.pop("made"))]
         result = {name: json.loads(text) for name, text in row.items() if text}
-        record = {"format": FORMAT, "method": method, "config": about["methods"][method], **made}
+        record = {"format": about["format"], "method": method, **made}
         record |= {name: result.pop(name) for name in _ABOUT}
+        record["config"] = about["methods"][method]
         records[key(record)] = {**record, "status": "done", "result": result}
     return records
 
@@ -218,8 +202,7 @@ def write_table(out: Path, records: list[Record], **about: Any) -> None:
         made += [origin] if origin not in made else []
         row = {n: record[n] for n in _ABOUT} | record["result"] | {"made": made.index(origin)}
         # No blanks after commas: a table of long lists is a tenth smaller.
-        short = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
-        told = {name: short(value) for name, value in row.items()}
+        told = {name: json.dumps(value, separators=(",", ":")) for name, value in row.items()}
         rows.append({"method": record["method"], **told})
     # Numbers first, then texts and lists.
     names = sorted(measures, key=lambda name: (measures[name], name))
@@ -241,9 +224,37 @@ def _sidecar(out: Path) -> Record:
         return {}
 
 
-def _check_format(stored: Record, path: Path) -> None:
-    if stored["format"] != FORMAT:
-        raise ValueError(
-            f"sweep: {path} has format {stored['format']!r}, this version writes {FORMAT}; "
-            "choose another `out`, or force=True to compute it anew."
-        )
+@lru_cache
+def versions() -> dict[str, str]:
+    """Versions of Python, this package and the installed libraries that can change a result."""
+    # torch itself knows its build (+cpu, +cu130); the package's metadata may not.
+    found = {"python": sys.version.split()[0], "fairpg_lite": __version__}
+    found["torch"] = str(torch.__version__)
+    for name in ("numpy", "numba", "scipy", "scikit-learn", "lightgbm"):
+        with suppress(metadata.PackageNotFoundError):
+            found[name] = metadata.version(name)
+    return found
+
+
+def commit(results: Iterable[str | Path] = ()) -> str:
+    """Short hash of the checkout this package runs from, with "-dirty" if its files were changed.
+
+    Changes below the directories ``results`` do not count: what a run writes may differ from the
+    commit, what it runs may not. "unknown" where the package is installed, not checked out: the
+    commit of whatever repository surrounds an installation says nothing about it.
+    """
+    try:
+        _git("ls-files", "--error-unmatch", "--", __file__)
+        top, name = _git("rev-parse", "--show-toplevel"), _git("rev-parse", "--short", "HEAD")
+        paths = [Path(result).resolve() for result in results]
+        inside = [path.relative_to(top) for path in paths if Path(top) in path.parents]
+        spared = [f":(exclude,top,literal){path.as_posix()}" for path in inside]
+        changed = _git("status", "--porcelain", "--untracked-files=no", "--", ":/", *spared)
+    except (OSError, subprocess.CalledProcessError):  # no git, or no repository of ours
+        return "unknown"
+    return name + ("-dirty" if changed else "")
+
+
+def _git(*words: str) -> str:
+    how: Any = {"cwd": Path(__file__).parent, "capture_output": True, "text": True, "check": True}
+    return subprocess.run(["git", *words], **how).stdout.strip()

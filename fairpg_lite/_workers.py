@@ -28,8 +28,7 @@ import numpy as np
 import torch
 
 from fairpg_lite._extras import require
-from fairpg_lite._provenance import versions
-from fairpg_lite._records import Cell, Record, plain
+from fairpg_lite._records import Cell, Record, plain, versions
 
 # A Dask worker may have several threads, and all that `same_world` sets belongs to the process.
 _ONE_AT_A_TIME = threading.RLock()

@@ -12,23 +12,10 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fairpg_lite import _provenance
+from fairpg_lite import _records
 from fairpg_lite._extras import progress_bar, require
 from fairpg_lite._files import clear_leftovers, write_whole
-from fairpg_lite._records import (
-    FORMAT,
-    TABLE,
-    Cell,
-    Experiment,
-    Record,
-    finished,
-    grid,
-    key,
-    read_cell,
-    read_table,
-    write_cell,
-    write_table,
-)
+from fairpg_lite._records import Cell, Experiment, Record, finished, grid, key, write_cell
 from fairpg_lite._workers import outcomes
 
 if TYPE_CHECKING:
@@ -61,11 +48,8 @@ def sweep(
     ...         return {"value": lam**self.exponent + seed}
     >>> with tempfile.TemporaryDirectory() as out:
     ...     cells = sweep(Power(), [0, 0.5], range(2), out, progress=False)
-    ...     rows = collect(out).read_text().splitlines()
     >>> [cell["result"]["value"] for cell in cells]
     [0.0, 1.0, 0.25, 1.25]
-    >>> [row.split(",")[:4] for row in rows[::4]]
-    [['method', 'lam', 'seed', 'value'], ['power', '0.5', '1', '1.25']]
     """
     return run_cells(grid(experiment, lambdas, seeds), out, **how)
 
@@ -83,28 +67,26 @@ def run_cells(
 ) -> list[Record]:
     """Compute what is missing of ``cells`` below ``out`` and return all, in the order given.
 
-    The numbers are the same on one process, on several and on a cluster (unless the experiment
-    draws from Python's global `random` on a cluster, where Dask draws from it too: give it a
-    `random.Random` of its own). A cell that fails is stored with its error, warned of, and tried
+    The numbers are the same on one process, on several (``n_jobs``; -1 for one per core) and on the
+    Dask cluster at ``scheduler``, ``tcp://host:8786`` (unless the experiment draws from Python's
+    global `random` there, as Dask does). Its workers must have the versions of this process and are
+    refused otherwise; code that is not installed is sent to them; without a worker for ``patience``
+    seconds the sweep gives up. A cell that fails is stored with its error, warned of, and tried
     again by the next call; a worker that dies costs nothing but time. A file that was cut off
-    counts as missing; one made with other settings is an error. Ctrl-C keeps what is finished.
+    counts as missing; one made with other settings is an error, unless ``force`` computes
+    everything anew. Ctrl-C keeps what is finished.
 
     Chapter 15.
-
-    Args:
-        cells: what to run; `grid` makes them.
-        out: a directory; a file for each cell, or the table that `collect` made of them.
-        n_jobs: processes on this machine; -1 for one per core.
-        scheduler: a Dask cluster instead, ``tcp://host:8786``. Its workers must have the versions
-            of this process and are refused otherwise; code that is not installed is sent to them.
-        patience: seconds the cluster may be without a worker before the sweep gives up.
-        force: compute everything anew.
-        progress: show a bar.
-        description: its title.
     """
     cells, out = list(cells), Path(out)
-    _check(cells, n_jobs)
-    table = {} if force else read_table(out)
+    seen: dict[Path, Record] = {}
+    for cell in cells:
+        path, config = cell.path(""), cell.config  # what cannot be stored is refused here
+        if path in seen:
+            remedy = "drop one" if seen[path] == config else "give the experiments different names"
+            raise ValueError(f"sweep: two cells would be stored as {path}; {remedy}.")
+        seen[path] = config
+    table = {} if force else _records.read_table(out)
     found = {} if force else {i: finished(cell, out, table) for i, cell in enumerate(cells)}
     stored = {i: record for i, record in found.items() if record is not None}
     for i in stored:
@@ -114,7 +96,7 @@ def run_cells(
         # Before hours are spent; another sweep on this directory may probe it at the same moment.
         write_whole(folder / ".probe", "").unlink(missing_ok=True)
     # Workers run this code to the letter, or they are refused: its commit is theirs.
-    commit = _provenance.commit([out]) if pending else ""
+    commit = _records.commit([out]) if pending else ""
     with progress_bar(description, len(cells), "cell", progress) as bar:
         bar.update(len(stored))
         with closing(_persistent(cells, pending, n_jobs, scheduler, patience)) as results:
@@ -122,32 +104,20 @@ def run_cells(
                 made = {"config": cells[i].config, **outcome, "commit": commit}
                 # Another sweep on the same directory may have been faster.
                 theirs = None if force else finished(cells[i], out, {})
-                stored[i] = theirs or {"format": FORMAT, **cells[i].about, **made}
+                stored[i] = theirs or {"format": _records.FORMAT, **cells[i].about, **made}
                 if theirs is None:
                     write_cell(cells[i].path(out), stored[i])
                 bar.update(1)
     failed = [i for i in sorted(stored) if stored[i]["status"] == "failed"]
     if failed:
-        error = stored[failed[0]]["error"]
-        text = (
-            f"sweep: {len(failed)} of {len(cells)} cells failed; the first is "
-            f"{cells[failed[0]].path(out)}: {error['type']}: {error['message']}. Its file has the "
-            "traceback; a repeated sweep tries them again."
+        first, error = cells[failed[0]].path(out), stored[failed[0]]["error"]
+        warnings.warn(
+            f"sweep: {len(failed)} of {len(cells)} cells failed; the first is {first}: "
+            f"{error['type']}: {error['message']}. A repeated sweep tries them again.",
+            RuntimeWarning,
+            stacklevel=2,
         )
-        warnings.warn(text, RuntimeWarning, stacklevel=2)
     return [stored[i] for i in range(len(cells))]
-
-
-def _check(cells: list[Cell], n_jobs: int) -> None:
-    if isinstance(n_jobs, bool) or not isinstance(n_jobs, int) or n_jobs == 0:
-        raise ValueError(f"sweep: n_jobs is {n_jobs!r}; give 1 or more, or -1 for every core.")
-    seen: dict[Path, Record] = {}
-    for cell in cells:
-        path, config = cell.path(""), cell.config  # what cannot be stored is refused here
-        if path in seen:
-            remedy = "drop one" if seen[path] == config else "give the experiments different names"
-            raise ValueError(f"sweep: two cells would be stored as {path}; {remedy}.")
-        seen[path] = config
 
 
 def _persistent(
@@ -167,10 +137,9 @@ def _persistent(
                 yield number, outcome
         fruitless = fruitless + 1 if len(pending) == before else 0
         if fruitless == ATTEMPTS:
-            names = ", ".join(str(cells[i].path("")) for i in pending[:3])
             raise RuntimeError(
                 f"sweep: {len(pending)} cells could not be run, their workers died {ATTEMPTS} "
-                f"times ({reason}): {names}{' …' if len(pending) > 3 else ''}. Is there memory "
+                f"times ({reason}), the first is {cells[pending[0]].path('')}. Is there memory "
                 "enough, and can a worker import the experiment? The rest is stored; run again."
             )
         # A cell that kills its worker takes its neighbours along: let others go first.
@@ -189,7 +158,7 @@ def load_cells(out: str | Path, *, failed: bool = False) -> list[Record]:
         raise FileNotFoundError(f"load_cells: {out} is not a directory; give a sweep's `out`.")
     # Files first: `collect` writes the table before it removes them.
     files = {key(cell): cell for cell in _files(out).values()}
-    cells = (read_table(out) | files).values()
+    cells = (_records.read_table(out) | files).values()
     return sorted((c for c in cells if failed or c["status"] == "done"), key=key)
 
 
@@ -222,14 +191,14 @@ def collect(out: str | Path, *, without: Iterable[str] = (), **about: Any) -> Pa
             done[key(cell)] = {**cell, "result": result}
         # Rows with the settings of a sweep that was since forced to others are superseded.
         settings = {cell["method"]: cell["config"] for cell in done.values()}
-        old = read_table(out).items()
+        old = _records.read_table(out).items()
         rows = {k: r for k, r in old if settings.get(k[0], r["config"]) == r["config"]}
-        write_table(out, list((rows | done).values()), **about)
+        _records.write_table(out, list((rows | done).values()), **about)
         for path in found:
             path.unlink(missing_ok=True)
             with suppress(OSError):  # a failed cell, or another sweep's: not empty
                 path.parent.rmdir()
-    return out / TABLE
+    return out / _records.TABLE
 
 
 @contextmanager
@@ -247,5 +216,5 @@ def _alone(out: Path) -> Iterator[None]:
 
 
 def _files(out: Path) -> dict[Path, Record]:
-    found = {path: read_cell(path) for path in out.rglob("lam=*_seed=*.json")}
+    found = {path: _records.read_cell(path) for path in out.rglob("lam=*_seed=*.json")}
     return {path: cell for path, cell in found.items() if cell is not None}

@@ -74,10 +74,11 @@ MUTANTS = [
     (
         "resuming trusts a file because it is there",
         "_records.py",
-        "    except (FileNotFoundError, NotADirectoryError, ValueError):\n        return None",
+        "    except (FileNotFoundError, NotADirectoryError, ValueError, LookupError, TypeError):\n"
+        "        return None",
         """    except (FileNotFoundError, NotADirectoryError):
         return None
-    except ValueError:
+    except (ValueError, LookupError, TypeError):
         return {"format": FORMAT, "status": "done", "result": {}, "method": "", "config": {},
                 "lam": 0.0, "seed": 0, "seconds": 0.0}""",
         "test_sweep.py::test_a_file_cut_off_anywhere_counts_as_missing",
@@ -106,9 +107,9 @@ MUTANTS = [
     (
         "collecting removes the files before the table is there",
         "sweep.py",
-        "        write_table(out, list((rows | done).values()), **about)\n",
+        "        _records.write_table(out, list((rows | done).values()), **about)\n",
         "        [path.unlink() for path in found]\n"
-        "        write_table(out, list((rows | done).values()), **about)\n",
+        "        _records.write_table(out, list((rows | done).values()), **about)\n",
         "test_sweep.py::test_killed_while_collecting",
     ),
     (
@@ -120,7 +121,7 @@ MUTANTS = [
     ),
     (
         "fit replaces a model without --force",
-        "cli/fit.py",
+        "cli/train.py",
         "if theirs != run:",
         "if False:",
         "test_cli.py::test_a_model_is_replaced_with_force_only",

@@ -20,7 +20,7 @@ from pathlib import Path
 import torch
 from sweep_experiments import Careless, Plain
 
-from fairpg_lite import _files, _provenance
+from fairpg_lite import _files, _records
 from fairpg_lite._records import read_cell
 from fairpg_lite.sweep import grid, run_cells
 
@@ -157,7 +157,7 @@ def main(folder: Path) -> None:
     torch.set_num_threads(1)
     # Editing the checkout while the tests run must not make files differ; test_sweep.py tests
     # `commit`. Here, not above: pytest imports this file too, looking for doctests.
-    _provenance.commit = lambda results=(): "0000000"  # type: ignore[assignment]
+    _records.commit = lambda results=(): "0000000"  # type: ignore[assignment]
     rng = random.Random(0)
     report = {
         "clock": killed_by_clock(folder, rng),

@@ -20,7 +20,6 @@ from fairpg_lite import (
     position_bias,
 )
 from fairpg_lite.baselines import (
-    InfeasibleError,
     fair_ranking_lp,
     group_rows,
     linear_regression,
@@ -58,14 +57,13 @@ def queries(draw, most=7, labels=3):
     return torch.tensor(relevance, dtype=torch.float64), torch.tensor(groups)
 
 
-@given(queries(), st.integers(0, 99), st.sampled_from(["identity", "sqrt"]))
-def test_the_rows_are_the_disparities(query, seed, merit):
+@given(queries(), st.integers(0, 99))
+def test_the_rows_are_the_disparities(query, seed):
     relevance, groups = query
     P = doubly_stochastic(len(relevance), torch.Generator().manual_seed(seed), count=4)
     exposure = P @ position_bias(len(relevance), dtype=torch.float64)
-    merits = relevance.clamp(min=0).sqrt() if merit == "sqrt" else relevance.clamp(min=0)
-    merits, labels = merits.expand(exposure.shape), groups.expand(exposure.shape)
-    by_group = group_rows(relevance, groups, merit=merit).disparity(exposure)
+    merits, labels = relevance.clamp(min=0).expand(exposure.shape), groups.expand(exposure.shape)
+    by_group = group_rows(relevance, groups).disparity(exposure)
     torch.testing.assert_close(by_group, group_disparity(exposure, merits, labels))
 
 
@@ -187,19 +185,17 @@ def dual_bound(useful, bias, row, lam):
 
 
 @pytest.mark.parametrize(
-    ("n", "lam", "unit"),
-    [(10, 3.0, 1.0), (10, 1e9, 1e-7), (30, math.inf, 1.0), (30, 40.0, 1e3), (100, 200.0, 1.0)],
+    ("n", "lam"), [(10, 3.0), (10, 1e9), (30, math.inf), (30, 40.0), (100, 200.0)]
 )
-def test_as_good_as_the_dual_bound_up_to_100_documents(n, lam, unit):
+def test_as_good_as_the_dual_bound_up_to_100_documents(n, lam):
     g = torch.Generator().manual_seed(n)
     groups = torch.arange(n) % 3 // 2
     # The larger group is better by a little: sorting is unfair, and the constraint binds.
     relevance = torch.rand(n, generator=g, dtype=torch.float64) + 0.5 + 0.2 * (groups == 0)
-    merit = "identity" if unit == 1.0 else lambda r: unit * r
     bias = position_bias(n, dtype=torch.float64)
-    P = fair_ranking_lp(relevance, groups, lam, merit=merit)
+    P = fair_ranking_lp(relevance, groups, lam)
     assert is_doubly_stochastic(P)
-    rows = group_rows(relevance, groups, merit=merit)
+    rows = group_rows(relevance, groups)
     assert rows.disparity(fair_ranking_lp(relevance, groups, 0.0) @ bias) > 0
     got = value(P, relevance, lam, bias, rows.disparity)
     useful = exponential_gain(relevance)
@@ -229,15 +225,6 @@ def test_more_price_is_less_disparity_and_less_utility():
     assert useful == sorted(useful, reverse=True)
 
 
-def test_a_position_bias_that_does_not_fall():
-    bias = torch.tensor([0.2, 1.0, 0.5], dtype=torch.float64)
-    relevance = torch.tensor([1.0, 3.0, 2.0], dtype=torch.float64)
-    P = fair_ranking_lp(relevance, torch.tensor([0, 0, 1]), 0.0, position_bias=bias)
-    assert (P @ bias).tolist() == [0.2, 1.0, 0.5]
-    fair = fair_ranking_lp(relevance, torch.tensor([0, 0, 1]), math.inf, position_bias=bias)
-    assert group_disparity(fair @ bias, relevance, torch.tensor([0, 0, 1])) < 1e-9
-
-
 @pytest.mark.parametrize(
     ("relevance", "groups"),
     [
@@ -262,41 +249,26 @@ def test_equal_documents_get_equal_shares_under_the_hard_constraint():
     assert exposure[groups == 0].sum() == pytest.approx(float(exposure[groups == 1].sum()))
 
 
-def test_the_equality_of_2018_and_when_there_is_none():
-    relevance, groups = torch.tensor([1.0, 1.0, 0.8, 0.8]), torch.tensor([0, 0, 1, 1])
-    bias = position_bias(4, dtype=torch.float64)
-    exposure = fair_ranking_lp(relevance, groups, math.inf, two_sided=True) @ bias
-    assert exposure[:2].mean() / 1.0 == pytest.approx(float(exposure[2:].mean() / 0.8))
-    worlds_apart = torch.tensor([1.0, 1.0, 0.01, 0.01])
-    with pytest.raises(InfeasibleError, match="finite lam"):
-        fair_ranking_lp(worlds_apart, groups, math.inf, two_sided=True)
-    # Charged for instead, it comes as close as rankings can: the deserving group first.
-    exposure = fair_ranking_lp(worlds_apart, groups, 1e3, two_sided=True) @ bias
-    assert exposure[:2].sum() == pytest.approx(float(bias[:2].sum()))
-
-
 def test_the_authors_scaling_can_be_infeasible_where_the_definition_is_not():
     relevance = torch.tensor([1.1, 1.0, 1.2, 1.0, 1.1, 1.0])
     groups = torch.tensor([0, 0, 0, 0, 0, 1])
     fair_ranking_lp(relevance, groups, math.inf)
-    with pytest.raises(InfeasibleError):
+    with pytest.raises(ValueError, match="finite lam"):
         fair_ranking_lp(relevance, groups, math.inf, scaling="authors")
 
 
 def test_a_failed_solve_is_an_error(monkeypatch):
     failed = SimpleNamespace(status=4, success=False, x=None, message="numerical trouble")
     monkeypatch.setattr("scipy.optimize.milp", lambda *_, **__: failed)
-    with pytest.raises(RuntimeError, match="numerical trouble"):
+    with pytest.raises(ValueError, match="numerical trouble"):
         fair_ranking_lp(torch.tensor([1.0, 0.9]), torch.tensor([0, 1]), 1e3)
 
 
 @pytest.mark.parametrize(
     ("arguments", "options", "error", "message"),
     [
-        (([1.0], torch.tensor([0]), 1.0), {}, TypeError, "relevance is a list"),
         ((torch.ones(2, 2), torch.ones(2, 2).long(), 1.0), {}, ValueError, r"\(2, 2\)"),
-        ((torch.ones(2), torch.ones(3).long(), 1.0), {}, ValueError, r"groups has shape \(3,\)"),
-        ((torch.ones(2), torch.ones(2), 1.0), {}, ValueError, "integer labels"),
+        ((torch.ones(2), torch.ones(3).long(), 1.0), {}, ValueError, r"groups \(3,\)"),
         ((torch.ones(2), torch.tensor([0, 1]), -1.0), {}, ValueError, "lam is -1.0"),
         ((torch.tensor([1.0, math.nan]), torch.tensor([0, 1]), 1.0), {}, ValueError, "finite"),
         ((torch.ones(2), torch.tensor([0, 1]), 1.0), {"scaling": "sum"}, ValueError, "'sum'"),

@@ -56,5 +56,5 @@ def test_every_seed_below_the_limit_serves(where):
 
 def test_the_command_line_has_the_same_limit():
     assert WHOLE(str(SEED_LIMIT - 1)) == SEED_LIMIT - 1
-    with pytest.raises(Exception, match=r"too large; give less than 2\^61"):
+    with pytest.raises(Exception, match=r"is not a whole number, 0 to 2\^61 - 1"):
         WHOLE(str(SEED_LIMIT))

@@ -23,7 +23,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sweep_experiments import Careless, Deadly, Failing, Plain, Returning
 
-from fairpg_lite import Cell, _provenance, _records, grid, load_cells, run_cells, sweep
+from fairpg_lite import Cell, _records, grid, load_cells, run_cells, sweep
 from fairpg_lite._records import plain, read_cell, read_table, write_table
 from fairpg_lite._workers import compute
 from fairpg_lite.sweep import collect
@@ -74,8 +74,6 @@ def test_every_lambda_with_every_seed():
         ([True], [0], ValueError, "lam is True"),
         ("12", [0], ValueError, "lam is '1'; give a finite number"),
         (1.0, [0], TypeError, "not iterable"),
-        ([], [0], ValueError, "no lambdas or no seeds"),
-        ([1], [], ValueError, "no lambdas or no seeds"),
         ([1], [-1], ValueError, "seed is -1"),
         ([1], [0.5], ValueError, r"seed is 0\.5; give a whole number"),
         ([1], [True], ValueError, "seed is True"),
@@ -109,7 +107,7 @@ def test_an_experiment_is_a_dataclass_with_a_usable_name():
     with pytest.raises(TypeError, match="frozen dataclass"):
         Cell(lambda lam, seed: {}, 0, 0)
     for bad in ("", "../up", ".hidden", "a/b", None):
-        with pytest.raises(ValueError, match=r"name of Named is .*directory"):
+        with pytest.raises(TypeError, match="a name for a directory"):
             Cell(Named(bad), 0, 0)
 
 
@@ -129,9 +127,6 @@ def test_what_cannot_be_stored_is_refused_before_anything_runs(tmp_path):
         run_cells(grid(Plain(), [0], [0]) * 2, tmp_path)
     with pytest.raises(ValueError, match="give the experiments different names"):
         run_cells(grid(Plain(), [0], [0]) + grid(Plain(2.0), [0], [0]), tmp_path)
-    for n_jobs in (0, 1.5, True):
-        with pytest.raises(ValueError, match=f"n_jobs is {n_jobs}"):
-            quiet(Plain(), [0], [0], tmp_path, n_jobs=n_jobs)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -146,7 +141,7 @@ def test_a_stored_cell(tmp_path):
     assert [stored] == cells
     assert text == json.dumps(stored, indent=1, sort_keys=True) + "\n"
     assert stored.pop("seconds") >= 0
-    assert stored.pop("commit") == _provenance.commit([tmp_path])
+    assert stored.pop("commit") == _records.commit([tmp_path])
     versions = stored.pop("versions")
     assert versions["torch"] == torch.__version__
     assert versions["python"] == sys.version.split()[0]
@@ -262,7 +257,7 @@ def contents_of(whole):
         (lambda c: c["config"].update(depth=2), "depth is 2 there and 'absent' here"),
         (lambda c: c["config"].update({"class": "Other"}), "class is 'Other' there"),
         (lambda c: c.update(seed=1), "seed is 1 there and 0 here"),
-        (lambda c: c.update(format=99), "has format 99"),
+        (lambda c: c.update(format=99), "format is 99 there and 1 here"),
     ],
 )
 def test_another_setting_is_an_error_with_a_way_out(tmp_path, change, field):
@@ -623,25 +618,24 @@ def test_commit_of_a_checkout(tmp_path, monkeypatch):
     for folder in (package, results):
         folder.mkdir()
         (folder / "file.py").write_text("1")
-    monkeypatch.setattr(_provenance, "PACKAGE", package)
-    monkeypatch.setattr(_provenance, "__file__", str(package / "file.py"))
+    monkeypatch.setattr(_records, "__file__", str(package / "file.py"))
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))  # one above is not ours
-    assert _provenance.commit() == "unknown"
+    assert _records.commit() == "unknown"
     git(tmp_path, "init")
     git(tmp_path, "commit", "--allow-empty", "-m", "empty")
     # A checkout of something else around an installed package says nothing about the package.
-    assert _provenance.commit() == "unknown"
+    assert _records.commit() == "unknown"
     git(tmp_path, "add", ".")
     git(tmp_path, "commit", "-m", "all")
-    clean = _provenance.commit()
+    clean = _records.commit()
     assert re.fullmatch("[0-9a-f]{7,}", clean)
     (results / "file.py").write_text("2")
-    assert _provenance.commit() == f"{clean}-dirty"
-    assert _provenance.commit([results, Path("/")]) == clean
+    assert _records.commit() == f"{clean}-dirty"
+    assert _records.commit([results, Path("/")]) == clean
     (package / "file.py").write_text("2")
-    assert _provenance.commit([results]) == f"{clean}-dirty"
+    assert _records.commit([results]) == f"{clean}-dirty"
     monkeypatch.setenv("PATH", "")
-    assert _provenance.commit() == "unknown"
+    assert _records.commit() == "unknown"
 
 
 # --- one table ---
@@ -719,10 +713,10 @@ def test_a_failed_cell_is_no_row_and_stays_to_be_tried_again(tmp_path):
 @pytest.mark.parametrize("writes", range(3))
 def test_killed_while_collecting(tmp_path, monkeypatch, writes):
     """After none, one or both of its two writes: nothing is lost, and the next one mends it."""
-    monkeypatch.setattr(_provenance, "commit", lambda results=(): "first")
+    monkeypatch.setattr(_records, "commit", lambda results=(): "first")
     quiet(Plain(), [5], range(2), tmp_path)
     collect(tmp_path)
-    monkeypatch.setattr(_provenance, "commit", lambda results=(): "later")
+    monkeypatch.setattr(_records, "commit", lambda results=(): "later")
     quiet(Careless(5), [0], range(2), tmp_path)  # another method and origin, before it in order
     cells = load_cells(tmp_path)
     write, count = _records.write_whole, []

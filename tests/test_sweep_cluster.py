@@ -14,7 +14,7 @@ import sweep_experiments as experiments
 import torch
 from sweep_experiments import Careless, Deadly, Failing, Plain, Waiting
 
-from fairpg_lite import __version__, _provenance, grid, load_cells, run_cells, sweep
+from fairpg_lite import __version__, _records, grid, load_cells, run_cells, sweep
 
 distributed = pytest.importorskip("distributed")
 sweep_module = importlib.import_module("fairpg_lite.sweep")
@@ -208,7 +208,7 @@ asyncio.run(main())
 
 def older_package(folder):
     """This package as its predecessor; returns the folder that holds it."""
-    for name, content in _provenance.sources("fairpg_lite"):
+    for name, content in cluster_module.sources("fairpg_lite"):
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
@@ -239,7 +239,7 @@ def test_every_record_has_the_commit_of_the_code_that_ran(scheduler, tmp_path, m
     """An older package joins in the midst: none of its numbers is stored under our commit."""
     address, worker, _ = scheduler
     worker(str(ROOT))
-    monkeypatch.setattr(_provenance, "commit", lambda results=(): "of this code")
+    monkeypatch.setattr(_records, "commit", lambda results=(): "of this code")
     write, old = sweep_module.write_cell, []
 
     def join(path, cell):

@@ -52,7 +52,7 @@ def make_parser() -> argparse.ArgumentParser:
     source.add_argument("--stand-in", action="store_true", help="yahoo: artificial data instead")
     cli.add(parser, "--jobs", "--scheduler", "--cluster-patience")
     parser.add_argument("--force", action="store_true", help="compute everything anew")
-    cli.add_verbosity(parser)
+    cli.add(parser, "--quiet")
     parser.set_defaults(run=run)
     return parser
 
@@ -99,7 +99,7 @@ def _report(
         where = f"{cell['method']}, lambda {cell['lam']:g}, seed {cell['seed']}"
         listed.append(f"  {where}: {cell['error']['type']}: {cell['error']['message']}")
     if len(failed) == len(records):
-        raise cli.CliError("\n".join(listed))
+        raise ValueError("\n".join(listed))
     data = module.DATA if isinstance(module.DATA, str) else module.DATA(records)
     about = {"command": _command(args), "data": f"{QUICK} {data}" if args.quick else data}
     columns = getattr(module, "COLUMNS", summary.MAIN_COLUMNS)

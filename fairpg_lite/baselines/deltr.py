@@ -14,7 +14,6 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from fairpg_lite import _check
 from fairpg_lite.data import RankingDataset
 from fairpg_lite.scorers import LinearScorer
 
@@ -64,12 +63,11 @@ def deltr_loss(
     >>> deltr_loss(torch.zeros(2), torch.tensor([1.0, 1.0]), torch.tensor([0, 1]), lam=1.0)
     tensor(0.6931)
     """
-    if gap not in GAPS:
-        raise ValueError(f"deltr_loss: gap is {gap!r}; choose one of {list(GAPS)}.")
-    if target not in ("softmax", "relevance"):
-        raise ValueError(f"deltr_loss: target is {target!r}; choose 'softmax' or 'relevance'.")
-    for name, value in (("relevance", relevance), ("groups", groups)):
-        _check.same_shape("deltr_loss", name, value, "scores", scores.shape)
+    if gap not in GAPS or target not in ("softmax", "relevance"):
+        raise ValueError(
+            f"deltr_loss: gap is {gap!r} and target {target!r}; choose one of {list(GAPS)}, and "
+            "'softmax' or 'relevance'."
+        )
     padding = torch.zeros_like(groups, dtype=torch.bool) if mask is None else ~mask
     aim = relevance.masked_fill(padding, 0.0)
     if target == "softmax":
@@ -96,12 +94,8 @@ def deltr(
 
     Chapter 9; appendix B.3 of the paper.
     """
-    if train.groups is None:
-        raise ValueError(
-            "deltr: the dataset has no groups; add them with dataset.replace(groups=…)."
-        )
-    if not 0 <= lam < math.inf:
-        raise ValueError(f"deltr: lam is {lam}; give a finite number that is not negative.")
+    if train.groups is None or not 0 <= lam < math.inf:
+        raise ValueError(f"deltr: give data with groups and a finite lam of 0 or more, not {lam}.")
     model = scorer or LinearScorer(
         train.n_features, generator=torch.Generator().manual_seed(0), dtype=train.features.dtype
     )

@@ -20,18 +20,8 @@ from fairpg_lite import _check
 from fairpg_lite._extras import require
 from fairpg_lite.data import RankingDataset
 from fairpg_lite.disparity import group_ratios
-from fairpg_lite.exposure import check_bias
-from fairpg_lite.exposure import position_bias as make_bias
-from fairpg_lite.relevance import Gain, Merit, exponential_gain, merit_of
-
-SCALINGS = ("definition", "authors")
-
-
-class InfeasibleError(ValueError):
-    """No ranking policy meets the hard constraint.
-
-    Chapter 9.
-    """
+from fairpg_lite.exposure import position_bias
+from fairpg_lite.relevance import Gain, exponential_gain
 
 
 class FairnessRows(NamedTuple):
@@ -47,45 +37,36 @@ class FairnessRows(NamedTuple):
         return (exposure @ self.rows.mT).relu().sum(-1)
 
 
-def group_rows(
-    relevance: Tensor,
-    groups: Tensor,
-    *,
-    scaling: str = "definition",
-    merit: str | Merit = "identity",
-    two_sided: bool = False,
-) -> FairnessRows:
+def group_rows(relevance: Tensor, groups: Tensor, *, scaling: str = "definition") -> FairnessRows:
     """Rows for D_group, equation (4), of documents with ``relevance (n,)`` and ``groups (n,)``.
 
     For each pair of groups: exposure per unit of merit of the group with the higher mean merit
-    minus that of the other; both directions where merits tie or with ``two_sided``. An estimated
-    relevance below zero counts as no merit, and a group without merit forms no pair.
-    ``scaling="authors"`` is that of the published notebooks: the *sum* of exposures over the *mean*
-    merit, with raw relevance as merit and the sum of a group's merit raised to 0.01 if smaller.
+    minus that of the other; both directions where merits tie. An estimated relevance below zero
+    counts as no merit, and a group without merit forms no pair. ``scaling="authors"`` is that of
+    the published notebooks: the *sum* of exposures over the *mean* merit, with raw relevance as
+    merit and the sum of a group's merit raised to 0.01 if smaller.
 
     Chapters 5 and 9, eq-05-dgroup.
     """
-    if scaling not in SCALINGS:
-        raise ValueError(f"group_rows: scaling is {scaling!r}; choose one of {SCALINGS}.")
     relevance, n = relevance.double(), len(relevance)
     labels, index = torch.unique(groups, return_inverse=True)
     if scaling == "authors":
         member = torch.nn.functional.one_hot(index, len(labels)).T.double()
         mean = (member @ relevance).clamp(min=0.01) / member.sum(-1)
         per_merit = member / mean.unsqueeze(-1)
-    else:
-        deserved = merit_of(relevance.clamp(min=0.0), merit)
-        _check.non_negative("group_rows", "merit", deserved)
+    elif scaling == "definition":
         # Linear in exposure, so the unit vectors give its coefficients: one ratio, one formula.
-        unit = torch.eye(n, dtype=torch.float64)
-        ratio, means = group_ratios(unit, deserved.expand(n, n), index.expand(n, n))
+        unit, merit = torch.eye(n, dtype=torch.float64), relevance.clamp(min=0.0)
+        ratio, means = group_ratios(unit, merit.expand(n, n), index.expand(n, n))
         per_merit, mean = ratio.T, means[0]
+    else:
+        raise ValueError(f"group_rows: scaling is {scaling!r}; give 'definition' or 'authors'.")
     pairs = [(a, b) for a, b in combinations(range(len(labels)), 2) if mean[a] > 0 and mean[b] > 0]
     ahead = [
         per_merit[high] - per_merit[low]
         for pair in pairs
         for high, low in (pair, pair[::-1])
-        if two_sided or mean[high] >= mean[low]
+        if mean[high] >= mean[low]
     ]
     return FairnessRows(torch.stack(ahead) / len(pairs) if ahead else per_merit[:0])
 
@@ -95,47 +76,36 @@ def fair_ranking_lp(
     groups: Tensor,
     lam: float,
     *,
+    scaling: str = "definition",
     gain: Gain = exponential_gain,
-    position_bias: Tensor | None = None,
-    **fairness: Any,
 ) -> Tensor:
     """The best doubly stochastic matrix ``(n, n)``, row = document, column = position.
 
     ``lam`` is the price of a unit of D_group on this ``relevance (n,)``, which may be estimated,
     hence negative: at 0 the documents are sorted (ties by index), at ``math.inf`` no disparity is
-    allowed, and `InfeasibleError` is raised where that cannot be. ``fairness`` are options of
-    `group_rows`; with ``two_sided=True`` neither group may be ahead, the equality of Singh &
-    Joachims (2018). The published notebooks are ``scaling="authors", gain=linear_gain``.
+    allowed, which is an error where it cannot be. The published notebooks are
+    ``scaling="authors", gain=linear_gain``.
 
     Chapter 9; appendix B.3 of the paper.
 
     >>> relevance, groups = torch.tensor([1.0, 1.0, 0.875]), torch.tensor([0, 0, 1])
-    >>> exposure = fair_ranking_lp(relevance, groups, math.inf) @ make_bias(3, dtype=torch.float64)
+    >>> P = fair_ranking_lp(relevance, groups, math.inf)
+    >>> exposure = P @ position_bias(3, dtype=torch.float64)
     >>> round((exposure[2] / exposure[:2].mean()).item(), 6)
     0.875
     """
-    _check.floating("fair_ranking_lp", "relevance", relevance)
     _check.finite("fair_ranking_lp", "relevance", relevance)
-    _check.same_shape("fair_ranking_lp", "groups", groups, "relevance", relevance.shape)
-    if relevance.ndim != 1 or groups.is_floating_point():
+    if relevance.ndim != 1 or groups.shape != relevance.shape or not lam >= 0:
         raise ValueError(
-            f"fair_ranking_lp: relevance has shape {tuple(relevance.shape)}, groups is "
-            f"{groups.dtype}; give one query, (n,), with integer labels. post_process takes a "
-            "whole dataset."
+            f"fair_ranking_lp: relevance has shape {tuple(relevance.shape)}, groups "
+            f"{tuple(groups.shape)}, and lam is {lam}; give one query, (n,) and (n,), and no "
+            "negative price. post_process takes a whole dataset."
         )
-    if not lam >= 0:
-        raise ValueError(
-            f"fair_ranking_lp: lam is {lam}; it must not be negative (math.inf: no disparity)."
-        )
-    rows = group_rows(relevance, groups, **fairness)
+    rows = group_rows(relevance, groups, scaling=scaling)
     utility, n = gain(relevance.double()), len(relevance)
-    bias = make_bias(n, dtype=torch.float64) if position_bias is None else position_bias
-    check_bias("fair_ranking_lp", bias, n)
-    bias = bias[:n].double().cpu()
+    bias = position_bias(n, dtype=torch.float64)
     best = torch.zeros(n, n, dtype=torch.float64)
-    # The most useful documents where most users look.
-    order, places = (x.argsort(descending=True, stable=True) for x in (utility, bias))
-    best[order, places] = 1.0
+    best[utility.argsort(descending=True, stable=True), torch.arange(n)] = 1.0
     if lam == 0 or rows.disparity(best @ bias) == 0:  # sorting is optimal: no programme is needed
         return best
     return torch.from_numpy(_solve(utility.numpy(), bias.numpy(), rows.rows.numpy(), lam))
@@ -162,14 +132,10 @@ def _solve(utility: np.ndarray, bias: np.ndarray, rows: np.ndarray, lam: float) 
         bounds=optimize.Bounds(0.0, highest),
         constraints=optimize.LinearConstraint(left, least, most),
     )
-    if result.status == 2:
-        raise InfeasibleError(
-            f"fair_ranking_lp: no policy over {n} documents meets the constraint with lam={lam}; "
-            "pass a finite lam, which charges for the disparity that cannot be avoided."
-        )
     if not result.success:
-        raise RuntimeError(
-            f"fair_ranking_lp: HiGHS gave no optimum for {n} documents: {result.message}"
+        raise ValueError(
+            f"fair_ranking_lp: no optimum for {n} documents with lam={lam} ({result.message}); a "
+            "finite lam charges for the disparity that cannot be avoided."
         )
     matrix = result.x[: n * n].reshape(n, n).clip(0.0, 1.0)
     matrix[matrix < 1e-14] = 0.0
@@ -193,9 +159,7 @@ def post_process(
     Chapter 9; appendix B.3 of the paper.
     """
     if dataset.groups is None:
-        raise ValueError(
-            "post_process: the dataset has no groups; give it some with dataset.replace(groups=…)."
-        )
+        raise ValueError("post_process: the dataset has no groups; dataset.replace(groups=…).")
     with torch.no_grad():
         values = estimate if isinstance(estimate, Tensor) else estimate(dataset.features)
     _check.same_shape("post_process", "estimate", values, "relevance", dataset.relevance.shape)

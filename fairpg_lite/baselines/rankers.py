@@ -25,8 +25,6 @@ from fairpg_lite.scorers import LinearScorer
 #: The values of C that are tried on validation data, one to a decade.
 CS = tuple(10.0**k for k in range(-2, 6))
 _NEWTON_STEPS = 100
-# LightGBM's table of gains, 2**grade - 1, ends here.
-_TOP_GRADE = 30
 
 
 @torch.no_grad()
@@ -38,8 +36,6 @@ def linear_regression(dataset: RankingDataset) -> LinearScorer:
 
     Chapter 9.
     """
-    if not dataset.n_documents:
-        raise ValueError("linear_regression: the dataset has no documents to fit on.")
     features, relevance = dataset.features.double(), dataset.relevance.double()
     mean, level = features.mean(0), relevance.mean()
     deviation = (features - mean).square().mean(0).sqrt()
@@ -55,7 +51,7 @@ def linear_regression(dataset: RankingDataset) -> LinearScorer:
 
 
 class Fitted(NamedTuple):
-    """A trained ``scorer`` with the ``setting`` C that was chosen for it, by this NDCG@k.
+    """A trained ``scorer`` with the ``setting`` C that was chosen for it, by this NDCG@10.
 
     Chapter 10.
     """
@@ -70,9 +66,8 @@ def rank_svm(
     *,
     validation: RankingDataset | None = None,
     C: float | Sequence[float] = CS,
-    k: int | None = 10,
 ) -> Fitted:
-    """The scorer with the best NDCG@k on ``validation`` among the values of ``C``.
+    """The scorer with the best NDCG@10 on ``validation`` among the values of ``C``.
 
     A single C needs no validation data (``objective`` is then nan). C weighs the *mean* over all
     pairs, so a good value does not depend on the size of the dataset. Pairs of equally relevant
@@ -81,13 +76,8 @@ def rank_svm(
     Chapter 10.
     """
     values = [C] if isinstance(C, int | float) else list(C)
-    if not values or not all(0 < c < math.inf for c in values):
-        raise ValueError(f"rank_svm: C is {C}; give positive numbers.")
-    if validation is None and len(values) > 1:
-        raise ValueError(
-            f"rank_svm: {len(values)} values of C and no validation data to choose by; "
-            "pass validation=… or a single C."
-        )
+    if min(values) <= 0 or (validation is None and len(values) > 1):
+        raise ValueError(f"rank_svm: C is {C}; give one above 0, or several and validation=….")
     lists = [
         start + (query.relevance.unsqueeze(-1) > query.relevance).nonzero()
         for start, query in zip(train.offsets.tolist(), train, strict=False)
@@ -101,7 +91,7 @@ def rank_svm(
         scorer.linear.weight.data.copy_(torch.from_numpy(weights))
         judged = math.nan
         if validation is not None:
-            judged = evaluate(scorer, validation, k, deterministic=True).ndcg_at_k
+            judged = evaluate(scorer, validation, 10, deterministic=True).ndcg_at_k
         found.append(Fitted(scorer, c, judged))
     return max(found, key=lambda fitted: fitted.objective)
 
@@ -172,38 +162,25 @@ def gbdt(
     validation: RankingDataset | None = None,
     rounds: int = 300,
     seed: int = 0,
-    **parameters: Any,
 ) -> TreeScorer:
     """Train trees with ``objective`` "lambdarank" (LambdaMART) or "regression" on the grades.
 
     With ``validation`` data training stops when NDCG@10 (for regression: the squared error) has not
     improved there for 30 rounds, and the best round is kept. "lambdarank" needs whole grades 0..30.
-    ``parameters`` go to LightGBM, e.g. ``num_leaves=63``. Too few documents for a single split
-    (LightGBM's ``min_data_in_leaf`` is 20) give a constant score.
+    Too few documents for a single split (LightGBM wants 20 in a leaf) give a constant score.
 
     Chapter 10.
     """
-    if objective not in ("regression", "lambdarank"):
-        raise ValueError(f"gbdt: objective is {objective!r}; give 'regression' or 'lambdarank'.")
     lightgbm, ranks = require("lightgbm", "experiments"), objective == "lambdarank"
 
     def made(dataset: RankingDataset, **more: Any) -> Any:
-        grades = dataset.relevance
-        if not dataset.n_documents:
-            raise ValueError("gbdt: the dataset has no documents to learn from.")
-        odd = grades[(grades != grades.round()) | (grades > _TOP_GRADE)]
-        if ranks and len(odd):
-            raise ValueError(
-                f"gbdt: relevance {float(odd[0])} is not a whole grade 0..{_TOP_GRADE}, which "
-                "lambdarank needs; round it (dataset.replace(relevance=…)) or pass "
-                "objective='regression'."
-            )
-        more["group"] = dataset.lengths.numpy() if ranks else None
-        return lightgbm.Dataset(dataset.features.numpy(), label=grades.numpy(), **more)
+        group = dataset.lengths.numpy() if ranks else None
+        features, grades = dataset.features.numpy(), dataset.relevance.numpy()
+        return lightgbm.Dataset(features, label=grades, group=group, **more)
 
     settings: dict[str, Any] = {"objective": objective, "metric": "ndcg" if ranks else "l2"}
     settings |= {"eval_at": [10], "seed": seed, "num_threads": 1, "verbosity": -1}
-    settings |= {"deterministic": True, "force_row_wise": True, **parameters}
+    settings |= {"deterministic": True, "force_row_wise": True}
     data, how = made(train), {}
     if validation is not None:
         how["valid_sets"] = [made(validation, reference=data)]

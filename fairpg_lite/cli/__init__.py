@@ -4,15 +4,15 @@ Exit codes: 0 done, 1 failed, 2 wrong call, 130 interrupted.
 """
 
 import argparse
+import inspect
 import os
 import sys
-import traceback
 from collections.abc import Sequence
 from contextlib import suppress
 
 from fairpg_lite._version import __version__
-from fairpg_lite.cli import evaluate, fit, rank, sweep
-from fairpg_lite.cli._common import DONE, FAILED, INTERRUPTED, CliError, Parser, add_verbosity
+from fairpg_lite.cli import train, use
+from fairpg_lite.cli._common import DONE, FAILED, INTERRUPTED, WRONG_CALL, Parser, UsageError, add
 
 _DESCRIPTION = """\
 Fair rankings from the command line: train a Fair-PG-Rank policy on LETOR/SVMlight files,
@@ -27,26 +27,28 @@ examples:
 _FORMAT = """\
 files: LETOR/SVMlight text, plain or compressed (.gz, .bz2, .xz), one document per line:
   <grade> qid:<query> <feature id>:<value> ... [# comment]"""
+_COMMANDS = {
+    train.fit: train.fit_options,
+    use.evaluate: use.evaluate_options,
+    use.rank: use.rank_options,
+    train.sweep: train.sweep_options,
+}
 
 
 def make_parser() -> argparse.ArgumentParser:
-    """A command is a module, whose docstring is its help."""
+    """A command is a function, whose docstring is its help."""
     codes = "exit codes: 0 done, 1 failed, 2 wrong call, 130 interrupted"
     parser = Parser(prog="fairpg-lite", description=_DESCRIPTION, epilog=codes)
     parser.add_argument("--version", action="version", version=f"fairpg-lite {__version__}")
     subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for name, command in {"fit": fit, "evaluate": evaluate, "rank": rank, "sweep": sweep}.items():
-        text = command.__doc__ or ""
+    for command, add_options in _COMMANDS.items():
+        text = inspect.getdoc(command) or ""
         inner = subparsers.add_parser(
-            name,
-            usage=command.USAGE,
-            help=text.partition("\n")[0],
-            description=text,
-            epilog=_FORMAT,
+            command.__name__, help=text.partition("\n")[0], description=text, epilog=_FORMAT
         )
-        command.add_options(inner)
-        add_verbosity(inner)
-        inner.set_defaults(run=command.run)
+        add_options(inner)
+        add(inner, "--quiet")
+        inner.set_defaults(run=command)
     return parser
 
 
@@ -56,7 +58,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def run_command(parser: argparse.ArgumentParser, argv: Sequence[str] | None) -> int:
-    """Parse, run ``args.run``, and answer every failure with one line and an exit code."""
+    """Parse, run ``args.run``, and answer failures with a message and an exit code."""
     try:
         args = parser.parse_args(argv)
     except SystemExit as stop:  # --help, --version, or a wrong call: argparse has spoken
@@ -73,19 +75,7 @@ def run_command(parser: argparse.ArgumentParser, argv: Sequence[str] | None) -> 
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return INTERRUPTED
-    except Exception as error:
-        if args.verbose:
-            traceback.print_exc()
-        print(f"{parser.prog}: {_one_line(error)}", file=sys.stderr)
-        return error.code if isinstance(error, CliError) else FAILED
-
-
-def _one_line(error: Exception) -> str:
-    """What went wrong, for people; the module's own errors name function, input and way out."""
-    if isinstance(error, OSError) and error.strerror:
-        where = f"{error.filename}: " if error.filename is not None else ""
-        return f"{where}{error.strerror}"
-    text = " ".join(str(error).split())
-    if isinstance(error, (CliError, ValueError, ImportError, FloatingPointError, OSError)):
-        return text or type(error).__name__
-    return f"unexpected {type(error).__name__}: {text} (-v shows the traceback)"
+    except (ValueError, ImportError, ArithmeticError, OSError, RuntimeError) as error:
+        # The module's own errors name function, input and way out; others are bugs, for Python.
+        print(f"{parser.prog}: {error}", file=sys.stderr)
+        return WRONG_CALL if isinstance(error, UsageError) else FAILED

@@ -1,0 +1,169 @@
+"""The commands that use a model: `evaluate` and `rank`."""
+
+import argparse
+import json
+from itertools import repeat
+from math import isnan, nan
+from typing import Any
+
+import numpy as np
+import torch
+
+from fairpg_lite.cli import _common as cli
+from fairpg_lite.data import RankingDataset
+from fairpg_lite.evaluate import evaluate as judge
+from fairpg_lite.evaluation import MEASURES
+from fairpg_lite.models import SavedModel, load_model
+from fairpg_lite.policy import PlackettLuce
+
+NAMES = {
+    "ndcg": "NDCG",
+    "ndcg_at_k": "NDCG@k",
+    "err": "ERR",
+    "average_rank": "average rank",
+    "d_ind": "D_ind",
+    "d_group": "D_group",
+    "group_gap": "two-sided gap",
+}
+_GAINS = {"exponential": "2^grade - 1", "linear": "the grade", "binary": "1 for any grade above 0"}
+# Keys drawn at a time: a million rankings of a long list must not be held at once.
+_KEYS = 1 << 20
+
+
+def judging(args: argparse.Namespace, gain: str, merit: str) -> dict[str, Any]:
+    """How a model is judged, for `fairpg_lite.evaluate`."""
+    skip = args.undefined == "skip"
+    how = {"k": args.k, "gain": gain, "merit": merit}
+    how |= {"undefined": nan if skip else float(args.undefined)}
+    return how | {"undefined_disparity": nan if skip else 0.0}
+
+
+def _read_for(args: argparse.Namespace, model: SavedModel, labels: str | None) -> RankingDataset:
+    """The documents of `args.file` as `model` is to see them."""
+    how = {"zero_based": model.prepare.zero_based, "dtype": next(model.scorer.parameters()).dtype}
+    return model.prepare(cli.read(args, [args.file], labels, **how))
+
+
+def evaluate_options(parser: argparse.ArgumentParser) -> None:
+    cli.add(parser, "model", nargs="+", help="directory made by fit; one or two")
+    cli.add(parser, "file", "--k", "--undefined", "--groups", "--n-features")
+    cli.add(parser, "--gain", default=None)
+
+
+def evaluate(args: argparse.Namespace) -> int:
+    """Utility and disparity of a model on a LETOR file, or of two.
+
+    Of one model: the stochastic policy, and the one ranking that is most probable under it
+    (documents by score). Of two: what differs between their policies. All measures are means over
+    queries and exact.
+
+    examples:
+      fairpg-lite evaluate model/ test.txt
+      fairpg-lite evaluate model/ test.txt --k 10 --undefined skip
+      fairpg-lite evaluate fair/ plain/ test.txt                 two models, query by query
+
+    measures: NDCG and NDCG@k, ERR (at k as well), average rank of what is relevant, D_ind, D_group
+      and the gap between groups in both directions (absent without groups). Exposure: 1/log2(1 +
+      position). Gain and merit are those of the training, unless there is a --gain. The column
+      "queries" counts those where a measure has an answer of its own: most have none where
+      nothing is relevant, D_group none where a group or its merit is absent.
+    """
+    if len(args.model) > 2:
+        raise cli.UsageError("evaluate compares two models at most.")
+    models = [load_model(name) for name in args.model]
+    trained = models[0].meta.get("training") or {}
+    gain, merit = args.gain or trained.get("gain", "exponential"), trained.get("merit", "identity")
+    data = [_read_for(args, model, args.groups) for model in models]
+    if data[0].groups is None and models[0].prepare.groups_given:
+        cli.say(args, "the training's groups came from a file; give --groups FILE for D_group.")
+    how = judging(args, gain, merit)
+    policy = judge(models[0].scorer, data[0], **how)
+    shown = [m for m in MEASURES if m != "ndcg_at_k" or args.k is not None]
+    if len(models) == 2:
+        other = judge(models[1].scorer, data[1], **how)
+        less = [policy.compare(other, m) for m in shown]
+        title = f"A = {args.model[0]} and B = {args.model[1]}"
+        columns = {
+            f"{'A':>10}": [_shown(getattr(policy, m)) for m in shown],
+            f"{'B':>10}": [_shown(getattr(other, m)) for m in shown],
+            f"{'A - B':>10}": [_shown(d.mean) for d in less],
+            f"{'95 % interval':>20}": [_shown(d.low, d.high) for d in less],
+            f"{'p':>8}": [_shown(d.p_value) for d in less],
+        }
+    else:
+        best, title = judge(models[0].scorer, data[0], deterministic=True, **how), args.model[0]
+        columns = {
+            f"{'policy':>10}": [_shown(getattr(policy, m)) for m in shown],
+            f"{'95 % interval':>20}": [_shown(*policy.interval(m)) for m in shown],
+            f"{'most probable':>15}": [_shown(getattr(best, m)) for m in shown],
+        }
+    columns[f"{'queries':>9}"] = [f"{policy.defined[m]:,}" for m in shown]
+    print(f"{title} on {args.file}: {len(data[0]):,} queries, {data[0].n_documents:,} documents\n")
+    print(f"{'':14}" + "".join(columns))
+    at = "" if args.k is None else f"@{args.k}"
+    names = NAMES | {"ndcg_at_k": f"NDCG{at}", "err": f"ERR{at}"}
+    for measure, *row in zip(shown, *columns.values(), strict=True):
+        cells = [value.rjust(len(head)) for value, head in zip(row, columns, strict=True)]
+        print(f"{names[measure]:14}" + "".join(cells))
+    rest = f"count {args.undefined} in NDCG, 0 in ERR and disparity"
+    rest = "are left out of NDCG and D_group" if args.undefined == "skip" else rest
+    foot = f"Gain: {_GAINS[gain]}. Queries without an answer {rest} (--undefined {args.undefined})."
+    print(f"\n{foot}")
+    print("Intervals: bootstrap over queries" + ("; p: sign flips." if len(models) > 1 else "."))
+    return cli.DONE
+
+
+def _shown(*values: float) -> str:
+    """A number, or the two ends of an interval; what is not defined is a dash."""
+    return "-" if isnan(values[0]) else " to ".join(f"{value:.4f}" for value in values)
+
+
+def rank_options(parser: argparse.ArgumentParser) -> None:
+    cli.add(parser, "model", "file", "--format", "--n-features")
+    cli.add(parser, "--samples", default=1, type=cli.COUNT)
+    cli.add(parser, "--seed", type=cli.WHOLE, help="of the draws")
+
+
+def rank(args: argparse.Namespace) -> int:
+    """Rankings of a LETOR file's documents, drawn from a model's policy.
+
+    It is the draws that are fair in expectation. The same --seed gives the same rankings: use a
+    new one whenever people are to see new draws.
+
+    examples:
+      fairpg-lite rank model/ test.txt --samples 3 --seed 7 > rankings.jsonl
+      fairpg-lite rank model/ test.txt --format trec --seed 1 > run.1.txt
+
+    output: documents have the names that comments give them (#docid = NAME), otherwise numbers
+      from 0 within their query, in the order of the file. Grades are read but not used.
+      jsonl  one ranking per line, best document first:
+             {"query": 7, "sample": 0, "ranking": [2, 0, 1]}
+      trec   a run, as trec_eval, pytrec_eval and ir_measures read it: one draw, so each --seed
+             gives a run of its own
+    """
+    if args.format == "trec" and args.samples > 1:
+        raise cli.UsageError("a TREC run is one draw; rank again with another --seed for the next.")
+    model = load_model(args.model)
+    dataset = _read_for(args, model, None)
+    generator = torch.Generator().manual_seed(args.seed)
+    queries, given = np.asarray(dataset.query_ids).tolist(), iter(dataset.documents or repeat(""))
+    for qid, query in zip(queries, dataset, strict=True):
+        n = len(query.relevance)
+        names = [name or i for i, name in zip(range(n), given, strict=False)]
+        with torch.no_grad():
+            policy = PlackettLuce(model.scorer(query.features))
+        step = max(1, _KEYS // n)
+        for start in range(0, args.samples, step):
+            draws = policy.sample((min(step, args.samples - start),), generator)
+            for sample, ranking in enumerate(draws.tolist(), start):
+                _print(args, qid, sample, [names[i] for i in ranking])
+    return cli.DONE
+
+
+def _print(args: argparse.Namespace, qid: Any, sample: int, ranking: list[Any]) -> None:
+    if args.format == "jsonl":
+        print(json.dumps({"query": qid, "sample": sample, "ranking": ranking}))
+        return
+    # query Q0 document rank score run; trec_eval goes by the score, so it falls with the rank.
+    for i, name in enumerate(ranking):
+        print(f"{qid} Q0 {name} {i + 1} {len(ranking) - i} fairpg_lite.{args.seed}")
