@@ -280,7 +280,7 @@ def main(target, size):
     paths = ["--out", str(target / "grades.csv"), "--feedback", str(target / "feedback")]
     command([str(target / "submissions"), *paths, "--timeout", "30", "--jobs", "2"])
     wrong = mismatches(target / "grades.csv", rows)
-    pages = len(list((target / "feedback").glob("*.html")))
+    pages = len(list((target / "feedback").glob("*.txt")))
     head = (target / "grades.csv").read_text().splitlines()[:8]
     print(*head, f"{len(rows)} rows expected, {pages} pages, {len(wrong)} mismatches", sep="\n")
     print(*wrong, sep="\n")

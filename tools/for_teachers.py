@@ -241,7 +241,7 @@ def gradescope(target: Path) -> Path:
     lock = (ROOT / "requirements.lock").read_text(encoding="utf-8").splitlines()
     pinned = [line for line in lock if re.match(r"(torch|numpy|matplotlib)==", line)]
     files: dict[str, bytes | str] = {
-        **module_files({"__main__.py", "ruff.toml"}),
+        **module_files({"ruff.toml"}),
         "setup.sh": SETUP,
         "run_autograder": RUN,
         "requirements.txt": "\n".join([*pinned, ""]),

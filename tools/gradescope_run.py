@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from checker import TASKS
-from checker.grade import Result, Rules, mark, submissions
+from checker.__main__ import submissions
+from checker.grade import Result, Rules, mark
 
 
 def as_gradescope(result: Result) -> dict[str, Any]:

@@ -23,7 +23,7 @@ for place in (ROOT / "book" / "coursework", ROOT):
 import jupytext  # noqa: E402
 import nbformat  # noqa: E402
 
-from checker.calls import BLANK  # noqa: E402
+from checker.given import BLANK  # noqa: E402
 from tools import run_chapters  # noqa: E402
 
 SOLUTION = ROOT / "book" / "coursework" / "solution.md"

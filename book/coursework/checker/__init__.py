@@ -15,24 +15,39 @@ points. An answer that is still blank is said to be so. The notebook is
 """
 
 import textwrap
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Generator
 
 from checker import disparities, learning, own, policies
-from checker.calls import BLANK
-from checker.examine import WORDS, Blank, Finding, Wrong
-from checker.given import LAMBDAS, Documents, attempt, course_data, settings
+from checker.examine import WORDS, Ask, Blank, Wrong
+from checker.given import BLANK, LAMBDAS, Documents, asks, attempt, course_data, settings
 from fairpg_lite.data import RankingDataset
 
 __all__ = ["LAMBDAS", "TASKS", "attempt", "begin", "check", "score", "settings", "three_documents"]
 
+Examiner = Callable[[Sequence[Ask], Generator], object]
 WIDTH = 68  # what a page of the book shows without scrolling
-EXAMINERS: dict[str, Callable[[tuple[Any, ...], Generator], Finding]] = {
+
+
+class Task(NamedTuple):
+    """One question: who examines it, its points, where to read, how many numbers it takes if it
+    does not take a function.
+    """
+
+    examine: Examiner
+    title: str
+    points: int
+    chapter: int
+    topic: str
+    says: dict[str, str]
+    answers: int = 1
+
+
+_EXAMINERS: dict[str, Examiner] = {
     "task1a": policies.ranking_probability,
     "task1b": policies.expectation,
     "task2": policies.sampler,
@@ -47,23 +62,8 @@ EXAMINERS: dict[str, Callable[[tuple[Any, ...], Generator], Finding]] = {
     "task7b": learning.reading,
     "task8": own.own_disparity,
 }
-
-
-@dataclass(frozen=True)
-class Task:
-    """One question: its points, how many answers it takes, where to read, who examines it."""
-
-    title: str
-    points: int
-    chapter: int
-    topic: str
-    examine: Callable[[tuple[Any, ...], Generator], Finding]
-    answers: int = 1
-    says: dict[str, str] = field(default_factory=dict)
-
-
 #: All tasks in the order of the notebook; their points sum to 100.
-TASKS = {name: Task(**WORDS[name], examine=examine) for name, examine in EXAMINERS.items()}
+TASKS = {name: Task(examine, **WORDS[name]) for name, examine in _EXAMINERS.items()}
 
 _ledger = SimpleNamespace(seed=0, points={})  # the seed of all numbers, and what has been earned
 
@@ -94,40 +94,32 @@ def check(task: str, *answers: Any) -> int:
     """
     if task not in TASKS:
         raise ValueError(f"check: there is no task {task!r}; choose one of {', '.join(TASKS)}.")
-    asked = TASKS[task]
-    if len(answers) != asked.answers:
-        raise ValueError(
-            f"check: {task} takes {asked.answers} answer(s), {len(answers)} were given."
-        )
-    points, lines = examined(task, answers, _ledger.seed)
+    wanted = TASKS[task].answers
+    if len(answers) != wanted:
+        raise ValueError(f"check: {task} takes {wanted} answer(s), {len(answers)} were given.")
+    points, lines = examined(task, asks(answers), _ledger.seed)
+    _ledger.points[task] = points
     if BLANK in lines[0]:
-        _ledger.points.pop(task, None)
-    else:
-        _ledger.points[task] = points
+        del _ledger.points[task]
     print("\n".join(lines))
     return points
 
 
-def examined(task: str, answers: tuple[Any, ...], seed: int) -> tuple[int, list[str]]:
+def examined(task: str, answers: Sequence[Ask], seed: int) -> tuple[int, list[str]]:
     """The points for the answers to a task on inputs drawn with ``seed``, and what to print."""
     asked = TASKS[task]
     head = f"{task:<7} {asked.title}"
     try:
-        found = asked.examine(answers, torch.Generator().manual_seed(seed))
+        asked.examine(answers, torch.Generator().manual_seed(seed))
     except Blank:
         return 0, [f"{head}: {BLANK} ({asked.points} points)"]
     except Wrong as wrong:
-        found = Finding(0.0, str(wrong))
-    points = int(found.share * asked.points)
-    lines = [f"{head}: {points} of {asked.points} points"]
-    if points < asked.points:
-        topics = " and ".join(found.read or (asked.topic,))
-        hint = f"To read: chapter {asked.chapter}, on {topics}."
-        lines += [
-            textwrap.fill(line, WIDTH, initial_indent="  ", subsequent_indent="  ")
-            for line in [*found.message.splitlines(), hint]
-        ]
-    return points, lines
+        points = int(wrong.share * asked.points)
+        topics = " and ".join(wrong.read or (asked.topic,))
+        said = [*str(wrong).splitlines(), f"To read: chapter {asked.chapter}, on {topics}."]
+        told = [textwrap.indent(textwrap.fill(line, WIDTH - 2), "  ") for line in said]
+        return points, [f"{head}: {points} of {asked.points} points", *told]
+    return asked.points, [f"{head}: {asked.points} of {asked.points} points"]
 
 
 def score() -> int:

@@ -1,16 +1,14 @@
 """The coursework's tasks on disparity, chapter 5."""
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
-from typing import Any
 
 import torch
 from torch import Generator, Tensor
 
-from checker.calls import as_answer
-from checker.examine import Case, Close, Finding, Question, settled
+from checker.examine import Ask, Case, Question, typed
 from checker.given import Documents
 from fairpg_lite.disparity import group_disparity, individual_disparity
 
@@ -237,23 +235,8 @@ def _apart(question: Question, query: tuple[Tensor, ...]) -> bool:
     return all(b - a > 2.2 * HAND for a, b in itertools.pairwise(several))
 
 
-def by_hand(answers: tuple[Any, ...], generator: Generator) -> Finding:
+def by_hand(answers: Sequence[Ask], generator: Generator) -> None:
     """Two numbers, each half of the points."""
-    documents = three_documents(generator.initial_seed())
-    share, messages, read = 0.0, list[str](), list[str]()
-    for given, name, question, query, topic in (
-        (answers[0], "D_ind", individual, documents[:2], "individual disparity"),
-        (answers[1], "D_group", group, documents, "group disparity"),
-    ):
-        value = settled(as_answer(given, question.named(Case(query))))
-        asked = replace(question, close=Close(0.0, HAND + 1e-9))
-        found = asked.compare(partial(_same, value), [Case(query)])
-        share += found.share / 2
-        if found.message:
-            messages.append(f"{name}: {found.message}")
-            read.append(topic)
-    return Finding(share, "\n".join(messages), tuple(read))
-
-
-def _same(value: Tensor, *inputs: Any) -> Tensor:
-    return value
+    three = three_documents(generator.initial_seed())
+    ind, grp = (replace(q, relative=0.0, absolute=HAND + 1e-9) for q in (individual, group))
+    typed(("D_ind", answers[0], ind, three[:2]), ("D_group", answers[1], grp, three))

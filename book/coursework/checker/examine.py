@@ -5,36 +5,22 @@ The right answers come from the package, by another way than the one the student
 sentence in `tasks.toml` is what the student reads.
 """
 
-import time
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
 from torch import Generator, Tensor
 
-from checker.calls import Answer, Remote, call, numbers, shown_by
+from checker.given import Answer, numbers, shown_by
 
 WORDS = tomllib.loads(Path(__file__).with_name("tasks.toml").read_text(encoding="utf-8"))
 EDGES = "Right on ordinary inputs, but not at the edges. "
-NARROW = " Your answer is in {}: keep to double precision, as the notebook's first cell does."
-
-
-def say(task: str, name: str, **values: Any) -> str:
-    """A sentence of `tasks.toml`, with the values filled in."""
-    return str(WORDS[task]["says"][name]).format(**values)
-
-
-class Finding(NamedTuple):
-    """The share of a task's points, what to tell the student (empty if all is right), and the
-    topics of the chapter to read where they are not the task's own.
-    """
-
-    share: float
-    message: str = ""
-    read: tuple[str, ...] = ()
+#: A student's function, here or in another process: it is given the inputs by name, whether `fit`
+#: is forbidden, and perhaps a gradient to carry back.
+Ask = Callable[..., Answer]
 
 
 class Blank(Exception):  # noqa: N818 - no error: a question that is still open
@@ -42,7 +28,13 @@ class Blank(Exception):  # noqa: N818 - no error: a question that is still open
 
 
 class Wrong(Exception):  # noqa: N818 - a finding on its way up, not a failure of ours
-    """Something about an answer that is wrong before its value can be looked at."""
+    """What to tell a student, the share of the points that is left, and the topics of the chapter
+    to read where they are not the task's own.
+    """
+
+    def __init__(self, message: str, share: float = 0.0, read: tuple[str, ...] = ()) -> None:
+        super().__init__(message)
+        self.share, self.read = share, read
 
 
 class Case(NamedTuple):
@@ -57,108 +49,110 @@ class Case(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """A case, the student's answer to it, and the right one."""
+    """A case, the student's answer to it with its value, and the right one."""
 
     case: Case
+    answer: Answer
     value: Tensor
     right: Tensor
-
-
-@dataclass(frozen=True)
-class Close:
-    """How close is right: relative to the largest number of an answer, and absolutely.
-
-    Single precision passes, rounding of a few parts in a million; a wrong formula does not.
-    """
-
-    relative: float = 2e-5
-    absolute: float = 2e-6
-
-    def same(self, one: Tensor, other: Tensor, looser: float | None = None) -> bool:
-        """Equal shapes and values; what is not finite has no value to compare."""
-        if one.shape != other.shape:
-            return False
-        if not (torch.isfinite(one).all() and torch.isfinite(other).all()):
-            return bool((torch.isfinite(one) == torch.isfinite(other)).all())
-        size = max((float(x.abs().max()) for x in (one, other) if x.numel()), default=0.0)
-        allowed = self.absolute + (looser or self.relative) * size
-        return bool(((one - other).abs() <= allowed).all())
 
 
 @dataclass(frozen=True)
 class Question:
     """A function to write: its arguments, the right one, the inputs to try, and the slips.
 
-    A slip's name is that of its sentence. ``clue`` may add a sentence to an answer that fits no
-    slip; ``forbid`` names a function that must not be called.
+    A slip's name is that of its sentence. ``relative`` (to the largest number of an answer) and
+    ``absolute`` are how close is right: single precision passes, a wrong formula does not. ``clue``
+    may add a sentence to an answer that fits no slip; ``no_fit`` forbids to call `fit`.
     """
 
     task: str
     arguments: str
-    right: Callable[..., Tensor]
-    inputs: Callable[[Generator], Sequence[Case]]
-    slips: Mapping[str, Callable[..., Any]]
-    close: Close = Close()
+    right: Callable[..., Any]
+    inputs: Callable[[Generator], Sequence[Case]] = lambda generator: ()
+    slips: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
+    relative: float = 2e-5
+    absolute: float = 2e-6
     clue: Callable[[Case, Tensor], str] | None = None
-    forbid: str = ""
+    no_fit: bool = False
 
-    def __call__(self, answers: tuple[Any, ...], generator: Generator) -> Finding:
-        return self.compare(answers[0], self.inputs(generator))
+    def __call__(self, answers: Sequence[Ask], generator: Generator) -> None:
+        self.compare(answers[0], self.inputs(generator))
+
+    def compare(self, ask: Ask, cases: Sequence[Case]) -> float:
+        """Wrong where a case is; half of the points are left where only edge cases are.
+
+        Returns the seconds that ordinary cases took.
+        """
+        seen = [self._look(ask, case) for case in cases if not case.edge]
+        if failed := [one for one in seen if not self._same(one.value, one.right, one.case)]:
+            raise Wrong(self._diagnosis(seen, failed))
+        for case in cases:
+            if not case.edge:
+                continue
+            try:  # one edge at a time: the slips there are independent
+                new = self._look(ask, case)
+                if not self._same(new.value, new.right, case):
+                    raise Wrong(self._diagnosis([*seen, new], [new]))
+            except Wrong as wrong:
+                told = f"{EDGES}{wrong} The edge here: {case.edge}."
+                raise Wrong(told, 0.5, case.read) from None
+        return sum(one.answer.seconds for one in seen)
 
     def named(self, case: Case) -> dict[str, Any]:
         return dict(zip(self.arguments.split(), case.inputs, strict=False))
 
-    def compare(self, function: Any, cases: Sequence[Case]) -> Finding:
-        """Full points where every case is right, half where only edge cases are wrong."""
-        seen: list[Seen] = []
-        failed: list[Seen] = []
-        narrow = ""
-        for case in sorted(cases, key=lambda case: bool(case.edge)):
-            if case.edge and failed:
-                break
-            share, preface = (0.5, EDGES) if case.edge else (0.0, "")
-            try:
-                value, dtype = answer_of(function, self.named(case), self.forbid)
-            except Wrong as wrong:
-                at = f" The edge here: {case.edge}." if case.edge else ""
-                return Finding(share, f"{preface}{wrong}{at}", case.read)
-            narrow = narrow or (NARROW.format(dtype) if dtype in ("float32", "float16") else "")
-            new = Seen(case, value, torch.as_tensor(self.right(*case.inputs)).double())
-            right = self.close.same(value, new.right, case.tolerance)
-            if case.edge and not right:  # one edge at a time: the slips there are independent
-                told = self.diagnosis([*(s for s in seen if not s.case.edge), new], [new])
-                return Finding(share, preface + told + narrow, case.read)
-            seen.append(new)
-            failed += [] if right else [new]
-        return Finding(0.0, self.diagnosis(seen, failed) + narrow) if failed else Finding(1.0)
+    def _look(self, ask: Ask, case: Case) -> Seen:
+        answer = ask(self.named(case), self.no_fit)
+        value, right = value_of(answer), torch.as_tensor(self.right(*case.inputs))
+        return Seen(case, answer, value, right.double())
 
-    def diagnosis(self, seen: list[Seen], failed: list[Seen]) -> str:
+    def _same(self, one: Any, other: Tensor, case: Case) -> bool:
+        one = torch.as_tensor(one).double()
+        return same(one, other, case.tolerance or self.relative, self.absolute)
+
+    def _diagnosis(self, seen: list[Seen], failed: list[Seen]) -> str:
         """The slip that explains everything seen, or else what can be said in general."""
-        case, answer, right = failed[0]
-        evidence = f"{shown_by(self.named(case))} Your answer: {numbers(answer)}."
-        if case.edge:
-            evidence += f" The edge here: {case.edge}."
+        case, _, answer, right = failed[0]
+        evidence = f" {shown_by(self.named(case))} Your answer: {numbers(answer)}."
         for name, wrong in self.slips.items():
-            if all(
-                self.close.same(torch.as_tensor(wrong(*c.inputs)).double(), value, c.tolerance)
-                for c, value, _ in seen
-            ):
-                return f"{say(self.task, name)} {evidence}"
+            if all(self._same(wrong(*x.case.inputs), x.value, x.case) for x in seen):
+                return say(self.task, name) + evidence
         if answer.shape != right.shape:
-            wanted = tuple(right.shape)
-            return f"The answer has shape {tuple(answer.shape)}; wanted is {wanted}. {evidence}"
+            shapes = tuple(answer.shape), tuple(right.shape)
+            return "The answer has shape {}; wanted is {}.".format(*shapes) + evidence
         if not torch.isfinite(answer).all():
             cause = "" if case.edge else " A division by zero, or exp of a large number?"
-            return f"The answer is not finite.{cause} {evidence}"
+            return f"The answer is not finite.{cause}{evidence}"
         more = constant_factor(failed) or (self.clue(case, answer) if self.clue else "")
-        return " ".join(["That is not the right value.", *([more] if more else []), evidence])
+        return f"That is not the right value. {more}".rstrip() + evidence
+
+
+def say(task: str, name: str, **values: Any) -> str:
+    """A sentence of `tasks.toml`, with the values filled in."""
+    return str(WORDS[task]["says"][name]).format(**values)
+
+
+def require(holds: bool, task: str, name: str, **values: Any) -> None:
+    """Wrong, in words of `tasks.toml`, where something does not hold."""
+    if not holds:
+        raise Wrong(say(task, name, **values))
+
+
+def same(one: Tensor, other: Tensor, relative: float, absolute: float) -> bool:
+    """Equal shapes and values; what is not finite has no value to compare."""
+    if one.shape != other.shape:
+        return False
+    if not (torch.isfinite(one).all() and torch.isfinite(other).all()):
+        return bool((torch.isfinite(one) == torch.isfinite(other)).all())
+    size = max((float(x.abs().max()) for x in (one, other) if x.numel()), default=0.0)
+    return bool(((one - other).abs() <= absolute + relative * size).all())
 
 
 def constant_factor(failed: list[Seen]) -> str:
     """A sentence if all wrong answers are the same multiple of the right ones."""
-    every = torch.cat(
-        [(a / r)[r.abs() > 1e-9].flatten() for _, a, r in failed if a.shape == r.shape]
-    )
+    pairs = [(x.value, x.right) for x in failed if x.value.shape == x.right.shape]
+    every = torch.cat([(a / r)[r.abs() > 1e-9].flatten() for a, r in pairs])
     # Two numbers can have a ratio by chance.
     if len(every) < 3 or not torch.isfinite(every).all() or (every - every[0]).abs().max() > 1e-4:
         return ""
@@ -167,12 +161,7 @@ def constant_factor(failed: list[Seen]) -> str:
     return f"Every wrong answer is {float(every[0]):.4g} times the right one: look for a factor."
 
 
-def ask(function: Any, inputs: dict[str, Any], forbid: str, upstream: Tensor | None) -> Answer:
-    asked = function.ask if isinstance(function, Remote) else lambda *given: call(function, *given)
-    return asked(inputs, forbid, upstream)
-
-
-def settled(answer: Answer) -> Tensor:
+def value_of(answer: Answer) -> Tensor:
     """The value of an answer; Blank if there is none, Wrong if it is unusable."""
     if answer.blank:
         raise Blank
@@ -181,19 +170,14 @@ def settled(answer: Answer) -> Tensor:
     return answer.value
 
 
-def answer_of(function: Any, inputs: dict[str, Any], forbid: str = "") -> tuple[Tensor, str]:
-    """The student's answer as a float64 tensor, and the dtype that it came in."""
-    answer = ask(function, inputs, forbid, None)
-    return settled(answer), answer.dtype
-
-
-def slope_of(function: Any, inputs: dict[str, Any], upstream: Tensor) -> Tensor | None:
-    """The gradient of ``(upstream * answer).sum()`` by the first input; None if there is none."""
-    answer = ask(function, inputs, "", upstream)
-    settled(answer)
-    return answer.slope
-
-
-def seconds(function: Any) -> float:
-    """Processor time that the process of this function has used: the same on a busy machine."""
-    return function.cpu() if isinstance(function, Remote) else time.process_time()
+def typed(*parts: tuple[str, Ask, Question, tuple[Any, ...]]) -> None:
+    """Numbers, each with a name, a question and its input; each an equal share of the points."""
+    said, read = list[str](), list[str]()
+    for name, ask, question, inputs in parts:
+        try:
+            question.compare(ask, [Case(inputs)])
+        except Wrong as wrong:
+            said.append(f"{name}: {wrong}")
+            read.append(WORDS[question.task]["topic"])
+    if said:
+        raise Wrong("\n".join(said), 1 - len(said) / len(parts), tuple(dict.fromkeys(read)))

@@ -2,16 +2,15 @@
 
 import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
 from typing import Any
 
 import torch
 from torch import Generator, Tensor
 
-from checker.calls import as_answer
 from checker.disparities import g_factor, two_sided_groups
-from checker.examine import Case, Close, Finding, Question, Wrong, say, settled
+from checker.examine import Ask, Case, Question, say, typed
 from checker.given import LAMBDAS, course_data, settings
 from checker.policies import bias, random_scores
 from fairpg_lite import metrics
@@ -19,13 +18,11 @@ from fairpg_lite.config import TrainConfig
 from fairpg_lite.data import RankingDataset, synthetic
 from fairpg_lite.disparity import group_disparity
 from fairpg_lite.evaluate import evaluate
-from fairpg_lite.exposure import ranking_exposure
 from fairpg_lite.policy import PlackettLuce
 from fairpg_lite.relevance import exponential_gain, linear_gain
 from fairpg_lite.scorers import LinearScorer
 from fairpg_lite.train import fit
 
-COST = 0.00016  # four decimals, of two numbers with four decimals
 #: Seeds of `sweep_data` on which training depends on where it starts, and much on lambda.
 TELLING = (4, 41, 60, 194)
 
@@ -51,14 +48,6 @@ def _by_number(scores: Tensor, relevance: Tensor, rankings: Tensor) -> Tensor:
     s = scores.clone().requires_grad_()
     values = (exponential_gain(relevance) * bias(len(scores))[rankings]).sum(-1)
     return torch.autograd.grad(PlackettLuce(s).expect(values, rankings), s)[0]
-
-
-def _with_replacement(scores: Tensor, relevance: Tensor, rankings: Tensor) -> Tensor:
-    """One minus the softmax for each document, as if nothing were removed from the urn."""
-    paid = ranking_exposure(rankings, bias(len(scores)))
-    values = (exponential_gain(relevance) * paid).sum(-1)
-    slope = 1.0 - len(scores) * scores.softmax(-1)
-    return ((values - values.mean())[:, None] * slope).mean(0)
 
 
 def _estimates(generator: Generator) -> list[Case]:
@@ -93,7 +82,6 @@ gradient = Question(
         "natural_log": lambda s, rel, r: _estimate(s, rel, r) / math.log(2),
         "linear_gain": partial(_estimate, gain=linear_gain),
         "by_number": _by_number,
-        "with_replacement": _with_replacement,
     },
 )
 
@@ -171,7 +159,7 @@ loop = Question(
         "exact": partial(_fitted, method="exact"),
     },
     clue=lambda case, _: say("task6", "disparity_half" if case.inputs[1] else "utility_half"),
-    forbid="fairpg_lite.train.fit",
+    no_fit=True,
 )
 
 
@@ -223,7 +211,8 @@ sweep = Question(
         "individual": partial(_swept, figures=("ndcg", "d_ind")),
         "transposed": lambda data, lams: _swept(data, lams).T,
     },
-    close=Close(0.0, 6e-4),  # rounded to three decimals is as good: slips show by more on `TELLING`
+    relative=0.0,
+    absolute=6e-4,  # rounded to three decimals is as good: slips show by more on `TELLING`
 )
 
 
@@ -240,39 +229,39 @@ def halved(curve: Tensor) -> tuple[float, float]:
     return LAMBDAS[place], float(curve[0, 0] - curve[place, 0])
 
 
-def reading(answers: tuple[Any, ...], generator: Generator) -> Finding:
+def _about_lambda(case: Case, given: Tensor) -> str:
+    curve, lam = case.inputs[0], float(given)
+    if lam not in LAMBDAS:
+        return say("task7b", "not_tried", tried=LAMBDAS)
+    left = float(curve[LAMBDAS.index(lam), 1] / curve[0, 1])
+    return say("task7b", "too_small" if left > 0.5 else "too_large", left=left)
+
+
+def _about_cost(case: Case, given: Tensor) -> str:
+    cost, away = halved(case.inputs[0])[1], float(given) - halved(case.inputs[0])[1]
+    if abs(float(given) / 100 - cost) < COST.absolute:
+        return say("task7b", "per_cent")
+    if abs(away) < 0.0012:
+        return say("task7b", "rounded")
+    return say("task7b", "otherwise", kind="much" if away > 0 else "little")
+
+
+HALF = Question("task7b", "", lambda curve: halved(curve)[0], clue=_about_lambda)
+COST = Question(
+    "task7b",
+    "",
+    lambda curve: halved(curve)[1],
+    slips={
+        "reversed": lambda curve: -halved(curve)[1],
+        "relative": lambda curve: halved(curve)[1] / curve[0, 0],
+    },
+    relative=0.0,
+    absolute=0.00016,  # four decimals, of two numbers with four decimals
+    clue=_about_cost,
+)
+
+
+def reading(answers: Sequence[Ask], generator: Generator) -> None:
     """Two numbers read off the curve, each half of the points."""
-    lam_given, cost_given = (_number(answer) for answer in answers)
-    curve = tradeoff(generator.initial_seed())
-    lam, cost = halved(curve)
-    messages = []
-    if lam_given != lam:
-        messages.append(_about_lambda(lam_given, curve, lam))
-    if abs(cost_given - cost) > COST:
-        messages.append(_about_cost(cost_given, cost, float(curve[0, 0])))
-    return Finding(1.0 - len(messages) / 2, "\n".join(messages))
-
-
-def _number(answer: Any) -> float:
-    value = settled(as_answer(answer, {"answer": answer}))
-    if value.numel() != 1:
-        raise Wrong(say("task7b", "not_numbers", answer=f"{answer!r:.60}"))
-    return float(value)
-
-
-def _about_lambda(given: float, curve: Tensor, lam: float) -> str:
-    if given not in LAMBDAS:
-        return say("task7b", "not_tried", lam=given, tried=LAMBDAS)
-    left = float(curve[LAMBDAS.index(given), 1] / curve[0, 1])
-    return say("task7b", "too_large" if given > lam else "too_small", lam=given, left=left)
-
-
-def _about_cost(given: float, cost: float, start: float) -> str:
-    slips = {"reversed": -cost, "per_cent": 100 * cost, "relative": cost / start}
-    name = "rounded" if abs(given - cost) < 0.0012 else "otherwise"
-    for slip, value in slips.items():
-        if abs(given - value) <= COST * max(1.0, abs(value / cost)):
-            name = slip
-            break
-    kind = "much" if given > cost else "little"
-    return say("task7b", "cost", says=say("task7b", name, cost=given, kind=kind))
+    curve = (tradeoff(generator.initial_seed()),)
+    typed(("lam_half", answers[0], HALF, curve), ("ndcg_cost", answers[1], COST, curve))

@@ -2,18 +2,24 @@
 
 import itertools
 import math
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 from torch import Generator, Tensor
 
-from checker.calls import numbers, shown_by
-from checker.examine import EDGES, Case, Finding, Question, Wrong, answer_of, say, seconds
-from checker.given import always_one, discount_of_document_1, position_of_document_0
+from checker.examine import EDGES, Ask, Case, Question, Wrong, require, say, value_of
+from checker.given import (
+    discount_of_document_1,
+    numbers,
+    position_of_document_0,
+    shown_by,
+)
 from fairpg_lite.exposure import position_bias, ranking_exposure
 from fairpg_lite.policy import PlackettLuce
 
 DRAWS = 20_000
+ERRORS = 5.5  # standard errors, in some 60 comparisons
 
 
 def double(*values: float) -> Tensor:
@@ -26,11 +32,6 @@ def random_scores(n: int, generator: Generator) -> Tensor:
 
 def bias(n: int) -> Tensor:
     return position_bias(n, dtype=torch.float64)
-
-
-def left(x: Tensor) -> Tensor:
-    """At each place the sum over this one and those after it."""
-    return x.flip(-1).cumsum(-1).flip(-1)
 
 
 # --- task 1a: the probability of a ranking ------------------------------------------------
@@ -62,7 +63,7 @@ ranking_probability = Question(
         "positions": lambda s, r: probability(s, r.argsort()),
         "placed_so_far": lambda s, r: probability(s, r.flip(0)),
         "with_replacement": lambda s, r: s.softmax(-1).prod(),
-        "no_exp": lambda s, r: (s[r] / left(s[r])).prod(),
+        "no_exp": lambda s, r: (s[r] / s[r].flip(0).cumsum(0).flip(0)).prod(),
         "ranking_ignored": lambda s, r: probability(s, torch.arange(len(s))),
     },
 )
@@ -84,7 +85,7 @@ def _expected(scores: Tensor, value: Any) -> Tensor:
 
 
 def _values(generator: Generator) -> list[Case]:
-    values = (always_one, position_of_document_0, discount_of_document_1)
+    values = (position_of_document_0, discount_of_document_1)
     cases = [Case((random_scores(n, generator), value)) for n in (3, 4) for value in values]
     return [*cases, Case((random_scores(1, generator), position_of_document_0), "n = 1")]
 
@@ -107,121 +108,98 @@ expectation = Question(
 # --- task 2: the sampler ------------------------------------------------------------------
 
 
-def sampler(answers: tuple[Any, ...], generator: Generator) -> Finding:
-    function = answers[0]
-    # Close enough that every order occurs, far enough that no two orders are equally probable.
-    scores = double(0.1, 0.9, -0.7)
-    scores += 0.2 * torch.rand(3, generator=generator, dtype=torch.float64)
-    longer = torch.linspace(-1.4, 1.4, 8, dtype=torch.float64)
-    longer = longer[torch.randperm(8, generator=generator)]
-    rankings = _drawn(function, scores, DRAWS, seed=1)
-    _seeded(function, scores, rankings)
-    _frequencies(rankings, scores)
-    _place_by_place(_drawn(function, longer, DRAWS, seed=4), longer)
-    _independent(function, longer[:4])
+def sampler(answers: Sequence[Ask], generator: Generator) -> None:
+    ask = answers[0]
+    # Close enough that all documents come first, far enough that no two are alike.
+    scores = torch.linspace(-1.4, 1.4, 8, dtype=torch.float64)
+    scores = scores[torch.randperm(8, generator=generator)]
+    rankings = _drawn(ask, scores, DRAWS, seed=1)
+    again, other = (_drawn(ask, scores, DRAWS, seed) for seed in (1, 3))
+    _rule(torch.equal(rankings, again), "unseeded")
+    _rule((rankings != rankings[0]).any(), "all_alike", draws=DRAWS, scores=scores)
+    _rule(not torch.equal(rankings, other), "unused")
+    _place_by_place(rankings, scores)
+    _independent(ask, scores[:4])
     far = double(-1000, 1000, 0)
     try:
-        _drawn(function, random_scores(1, generator), 4, seed=2)
-        if not (_drawn(function, far, 50, seed=2) == torch.tensor([1, 2, 0])).all():
-            raise Wrong(say("task2", "certain", shown=shown_by({"scores": far})))
+        _drawn(ask, random_scores(1, generator), 4, seed=2)
+        certain = _drawn(ask, far, 50, seed=2) == torch.tensor([1, 2, 0])
+        _rule(certain.all(), "certain", scores=far)
     except Wrong as wrong:
-        return Finding(0.5, EDGES + str(wrong))
-    return Finding(1.0)
+        raise Wrong(EDGES + str(wrong), 0.5) from None
 
 
-def _drawn(function: Any, scores: Tensor, samples: int, seed: int) -> Tensor:
+def _rule(holds: Any, name: str, **values: Any) -> None:
+    shown = shown_by({key: values[key] for key in ("scores", "samples") if key in values})
+    require(bool(holds), "task2", name, shown=shown, **values)
+
+
+def _drawn(ask: Ask, scores: Tensor, samples: int, seed: int) -> Tensor:
     """The student's rankings ``(samples, n)``, if that is what they are."""
     inputs: dict[str, Any] = {"scores": scores, "samples": samples}
-    shown, wanted = shown_by(inputs), (samples, len(scores))
-    inputs["generator"] = torch.Generator().manual_seed(seed)
-    answer, _ = answer_of(function, inputs)
-    if answer.shape != wanted:
-        got = tuple(answer.shape)
-        raise Wrong(say("task2", "shape", got=got, wanted=wanted, shown=shown))
+    answer = value_of(ask({**inputs, "generator": torch.Generator().manual_seed(seed)}))
+    got, wanted = tuple(answer.shape), (samples, len(scores))
+    _rule(got == wanted, "shape", got=got, wanted=wanted, **inputs)
     broken = (answer.sort(-1).values != torch.arange(len(scores))).any(-1)
-    if broken.any():
-        raise Wrong(say("task2", "not_once", row=numbers(answer[broken][0]), shown=shown))
+    row = numbers(answer[broken.int().argmax()])
+    _rule(not broken.any(), "not_once", row=row, **inputs)
     return answer.long()
 
 
-def _seeded(function: Any, scores: Tensor, rankings: Tensor) -> None:
-    if not torch.equal(rankings, _drawn(function, scores, DRAWS, seed=1)):
-        raise Wrong(say("task2", "unseeded"))
-    if (rankings == rankings[0]).all():
-        raise Wrong(say("task2", "all_alike", draws=DRAWS, shown=shown_by({"scores": scores})))
-    if torch.equal(rankings, _drawn(function, scores, DRAWS, seed=3)):
-        raise Wrong(say("task2", "unused"))
+def _surprises(rankings: Tensor, scores: Tensor) -> tuple[Tensor, float]:
+    """How many standard errors too often each document is drawn at each place ``(n - 1, n)``, and
+    those of high scores at all places together.
 
-
-def _frequencies(rankings: Tensor, scores: Tensor) -> None:
-    """Five standard errors: a right sampler fails by chance about once in 300,000 times."""
-    every = torch.tensor(list(itertools.permutations(range(len(scores)))))
-    seen = (rankings.unsqueeze(1) == every).all(-1).double().mean(0)
-
-    def fits(p: Tensor) -> bool:
-        return bool(((seen - p).abs() < 5 * (p * (1 - p) / DRAWS).sqrt() + 1e-9).all())
-
-    slips = {
-        "ascending": probability(scores, every.flip(-1)),
-        "positions": probability(scores, every.argsort(-1)),
-        "noise_sign": probability(-scores, every.flip(-1)),
-        "scores_ignored": probability(0 * scores, every),
-    }
-    if fits(probability(scores, every)):
-        return
-    told = say("task2", next((name for name, p in slips.items() if fits(p)), "otherwise"))
-    share, often = f"{float(seen.max()):.0%}", every[seen.argmax()].tolist()
-    shown = {"scores": numbers(scores), "draws": DRAWS, "often": often, "share": share}
-    raise Wrong(say("task2", "evidence", says=told, **shown))
+    Who is drawn, less the probability among those that are left, is a martingale with a known
+    variance. The sum of the scores drawn is the derivative of the likelihood by the temperature,
+    the sharpest test there is of a temperature of 1.
+    """
+    place, here = rankings.argsort(-1).unsqueeze(1), torch.arange(len(scores) - 1).unsqueeze(1)
+    p = (place >= here) * scores.exp()
+    p = p / p.sum(-1, keepdim=True)
+    away = (place == here).double() - p
+    variance = (p @ scores**2 - (p @ scores) ** 2).sum()
+    each = away.sum(0) / (p * (1 - p)).sum(0).sqrt()
+    return each, float((away @ scores).sum() / variance.sqrt())
 
 
 def _place_by_place(rankings: Tensor, scores: Tensor) -> None:
-    """At each place, the mean score of who was drawn, against that of who was left to draw from.
-
-    The difference is a martingale with a known variance; its sum over the places is the derivative
-    of the likelihood by the temperature, the sharpest test there is of a temperature of 1.
-    """
-    s = scores[rankings]
-    w = s.exp()
-    mean = left(w * s) / left(w)
-    variance = (left(w * s * s) / left(w) - mean**2)[:, :-1]
-    surprise = (s - mean)[:, :-1]
-    z = surprise.sum(0) / variance.sum(0).sqrt()
-    z_all = float(surprise.sum() / variance.sum().sqrt())
-    shown = f"Shown by scores = {numbers(scores)}, {DRAWS} samples."
-    off = [k + 1 for k, value in enumerate(z.tolist()) if abs(value) > 5]
-    if off and off[0] > 1:
-        raise Wrong(say("task2", "from_place", place=off[0], shown=shown))
-    if off or abs(z_all) > 5:
-        kind = "more" if z_all > 0 else "less"
-        raise Wrong(say("task2", "temperature", kind=kind, shown=shown))
+    """A right sampler fails by chance about once in 100,000 times."""
+    each, steeper = _surprises(rankings, scores)
+    off = (each.abs() > ERRORS).any(-1)
+    if not off.any() and abs(steeper) < 4.5:
+        return
+    slips = {
+        "ascending": (rankings.flip(-1), scores),
+        "positions": (rankings.argsort(-1), scores),
+        "noise_sign": (rankings.flip(-1), -scores),
+        "scores_ignored": (rankings, 0 * scores),
+    }
+    name = "from_place" if off.any() and not off[0] else "temperature"
+    for slip, given in slips.items():
+        name = slip if (_surprises(*given)[0].abs() < ERRORS).all() else name
+    values = {"place": 1 + int(off.int().argmax()), "kind": "more" if steeper > 0 else "less"}
+    _rule(False, name, **values, scores=scores, samples=DRAWS)
 
 
-def _independent(function: Any, scores: Tensor, calls: int = 1500, samples: int = 6) -> None:
+def _independent(ask: Ask, scores: Tensor, calls: int = 1500, samples: int = 6) -> None:
     """Sums over a few samples, in many calls: dependent samples vary too much or too little."""
     before = (scores[:, None] - scores).sigmoid()
     expected = 1.0 + before.sum(0) - 0.5  # less the document against itself
-    every = [_drawn(function, scores, samples, seed=100 + k) for k in range(calls)]
+    every = [_drawn(ask, scores, samples, seed=100 + k) for k in range(calls)]
     away = torch.stack(every).argsort(-1).double() + 1 - expected
     products = away.sum(1).square().sum(-1) - away.square().sum((1, 2))  # of different samples
     z = float(products.mean() / products.std() * math.sqrt(calls))
-    if abs(z) > 5:
-        kind = "repeat" if z > 0 else "are opposites of"
-        shown = shown_by({"scores": scores, "samples": samples})
-        raise Wrong(say("task2", "dependent", kind=kind, shown=shown))
+    kind = "repeat" if z > 0 else "are opposites of"
+    _rule(abs(z) < 5, "dependent", kind=kind, scores=scores, samples=samples)
 
 
 # --- task 3a: exposure by sampling --------------------------------------------------------
 
 
-def _paid(rankings: Tensor, position: Tensor | None = None) -> Tensor:
-    if position is None:
-        return ranking_exposure(rankings, bias(rankings.shape[-1])).mean(0)
-    return position[rankings.argsort(-1)].mean(0)  # a slip's bias may be infinite
-
-
-def _places(rankings: Tensor, first: int) -> Tensor:
-    return torch.arange(first, first + rankings.shape[-1]).double()
+def _paid(bias_at: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
+    """Exposure with another bias of position j = 1, 2, ..."""
+    return lambda rankings: bias_at(1 + rankings.argsort(-1).double()).mean(0)
 
 
 def _samples(generator: Generator) -> list[Case]:
@@ -244,16 +222,16 @@ def _conserved(case: Case, answer: Tensor) -> str:
 sampled_exposure = Question(
     "task3a",
     "rankings",
-    _paid,
+    lambda r: ranking_exposure(r, bias(r.shape[-1])).mean(0),
     _samples,
     slips={
-        "natural_log": lambda r: _paid(r) / math.log(2),
+        "natural_log": _paid(lambda j: 1 / (1 + j).log()),
         "indices": lambda r: bias(r.shape[-1])[r].mean(0),
-        "summed": lambda r: _paid(r) * len(r),
+        "summed": lambda r: ranking_exposure(r, bias(r.shape[-1])).sum(0),
         "no_mean": lambda r: ranking_exposure(r, bias(r.shape[-1])),
-        "from_0": lambda r: _paid(r, 1 / torch.log2(_places(r, 1))),
-        "from_2": lambda r: _paid(r, 1 / torch.log2(_places(r, 3))),
-        "reciprocal": lambda r: _paid(r, 1 / _places(r, 1)),
+        "from_0": _paid(lambda j: 1 / j.log2()),
+        "from_2": _paid(lambda j: 1 / (2 + j).log2()),
+        "reciprocal": _paid(lambda j: 1 / j),
     },
     clue=_conserved,
 )
@@ -299,18 +277,14 @@ EXACT = Question(
 )
 
 
-def exact_exposure(answers: tuple[Any, ...], generator: Generator) -> Finding:
+def exact_exposure(answers: Sequence[Ask], generator: Generator) -> None:
     """Then more documents: the work must grow like a power of n, not like n!."""
-    found = EXACT(answers, generator)
-    work: dict[int, float] = {}
+    EXACT(answers, generator)
+    work = list[float]()
     for n, growth in ((6, 1), (7, 5), (8, 20), (9, 20), (10, 20)):  # n!: 1, 7, 56, 504, 5040
-        if found.message:
-            return found
-        start = seconds(answers[0])
-        found = EXACT.compare(answers[0], [Case((random_scores(n, generator),))])
-        work[n] = seconds(answers[0]) - start
-        if found.message:
-            found = Finding(0.5, EDGES + found.message)
-        elif work[n] > max(growth * work[6], 0.4):
-            found = Finding(0.5, say("task3b", "slow", n=n, growth=growth))
-    return found
+        try:
+            work.append(EXACT.compare(answers[0], [Case((random_scores(n, generator),))]))
+        except Wrong as wrong:
+            raise Wrong(EDGES + str(wrong), 0.5) from None
+        if work[-1] > max(growth * work[0], 0.4):
+            raise Wrong(say("task3b", "slow", n=n, growth=growth), 0.5)

@@ -1,4 +1,4 @@
-"""The process in which one submission runs: `python sandbox.py LINE OPTIONS`.
+"""The process in which one submission runs: `python sandbox.py LINE MEMORY NETWORK`.
 
 It is told the notebook's cells, executes them, then answers calls from the process that grades it,
 which holds the right answers and the points. Neither is here: `checker` is only `checker.given`,
@@ -11,137 +11,101 @@ import json
 import linecache
 import os
 import pickle
-import re
 import resource
-import socket
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 ANSWERS = ("policies", "disparities", "learning", "own", "examine", "grade")
+Say = Callable[[dict[str, Any]], None]
 
 
-class Line:
-    """To and from the grading process: JSON lines out, pickles with their length in."""
-
-    def __init__(self, number: int) -> None:
-        self.incoming, self.outgoing = os.fdopen(number, "rb"), os.fdopen(os.dup(number), "w")
-
-    def say(self, **message: Any) -> None:
-        self.outgoing.write(json.dumps(message) + "\n")
-        self.outgoing.flush()
-
-    def hear(self) -> Any:
-        size = int.from_bytes(self.incoming.read(8), "big")
-        return pickle.loads(self.incoming.read(size)) if size else None
-
-
-def limit(memory: float, block_sockets: bool) -> None:
+def limit(memory: float, network: str) -> None:
     """No more memory (in GB) than this, no core dumps; without namespaces, no sockets either."""
     size = int(memory * 2**30)
     resource.setrlimit(resource.RLIMIT_AS, (size, size))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    if block_sockets:
-        socket.socket = NoSocket  # type: ignore[misc]
+
+    def refuse(event: str, arguments: tuple[Any, ...]) -> None:
+        if event == "socket.__new__":
+            raise PermissionError("a submission has no network")
+
+    if network == "open":
+        sys.addaudithook(refuse)  # there is no way to take it off again
 
 
-class NoSocket(socket.socket):
-    def __init__(self, *arguments: Any, **options: Any) -> None:
-        raise PermissionError("a submission has no network")
-
-
-class Desk:
+class Desk(ModuleType):
     """What a notebook sees as `checker`: the same names, but `check` only takes note."""
 
-    def __init__(self, line: Line) -> None:
-        self.line, self.seed, self.handed = line, 0, dict[str, tuple[Any, ...]]()
-
-    def begin(self, seed: int) -> Any:
+    def __init__(self, say: Say, hear: Callable[[], Any]) -> None:
+        """Whatever knows an answer cannot be imported."""
+        super().__init__("checker")
+        self.__path__ = [str(Path(__file__).parent)]
+        sys.modules["checker"] = self
+        sys.modules.update(dict.fromkeys((f"checker.{name}" for name in ANSWERS), None))  # type: ignore[arg-type]
         from checker import given
 
+        self.LAMBDAS, self.settings, self.attempt = given.LAMBDAS, given.settings, given.attempt
+        self.course_data, self.asks, self.say, self.hear = given.course_data, given.asks, say, hear
+        self.seed, self.handed = 0, dict[str, list[Any]]()
+
+    def begin(self, seed: int) -> Any:
         self.seed = int(seed)
-        return given.course_data(self.seed)
+        return self.course_data(self.seed)
 
     def three_documents(self) -> Any:
-        self.line.say(documents=self.seed)
-        return self.line.hear()
+        self.say({"documents": self.seed})
+        return self.hear()
 
     def check(self, task: str, *answers: Any) -> int:
-        self.handed[task] = answers
+        self.handed[task] = self.asks(answers)
         return 0
 
     def score(self) -> int:
         return 0
 
-    def install(self) -> None:
-        """Make this the module `checker`; whatever knows an answer cannot be imported."""
-        package = ModuleType("checker")
-        package.__path__ = [str(Path(__file__).parent)]
-        sys.modules["checker"] = package
-        for name in ANSWERS:
-            sys.modules[f"checker.{name}"] = None  # type: ignore[assignment]
-        from checker import given
 
-        for name in ("LAMBDAS", "settings", "attempt", "Documents"):
-            setattr(package, name, getattr(given, name))
-        for name in ("begin", "three_documents", "check", "score"):
-            setattr(package, name, getattr(self, name))
-
-
-def cells_of(notebook: Path) -> list[str]:
-    """The code cells of a notebook as plain Python: a line for IPython alone does nothing."""
-    made = []
-    for cell in json.loads(notebook.read_text(encoding="utf-8"))["cells"]:
-        if cell["cell_type"] == "code":
-            source = cell["source"]
-            source = source if isinstance(source, str) else "".join(source)
-            made.append(re.sub(r"^(\s*)[%!?].*$", r"\1pass", source, flags=re.M))
-    return made
-
-
-def run(cells: list[str], skip: set[int], line: Line) -> None:
+def run(cells: list[str], say: Say) -> None:
     """Execute the cells in order, in one namespace; an error ends its cell only."""
     names: dict[str, Any] = {"__name__": "__main__", "display": print}
-    for number, source in enumerate(cells):
-        if number in skip:
-            continue
-        error, file = "", f"<cell {number + 1}>"
+    for number, source in enumerate(cells, 1):
+        error, file = "", f"<cell {number}>"
         linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
         try:
             exec(compile(source, file, "exec"), names)
         except (Exception, SystemExit, KeyboardInterrupt) as raised:
             error = f"{type(raised).__name__}: {raised}"
-        line.say(cell=number, error=error[:500])
+        say({"cell": number, "error": error[:500]})
 
 
-def serve(line: Line, desk: Desk) -> None:
+def serve(say: Say, hear: Callable[[], Any], desk: Desk) -> None:
     """Answer calls until the other side hangs up."""
-    from checker.calls import Answer, as_answer, call
+    from checker.given import Answer
 
-    line.say(seed=desk.seed, handed=sorted(desk.handed))
-    while (asked := line.hear()) is not None:
-        task, place, inputs, forbid, upstream = asked
-        given = desk.handed.get(task, ())
-        if len(given) <= place:
-            answer = Answer(blank=True)
-        elif inputs is None:
-            answer = as_answer(given[place], {})
-        else:
-            answer = call(given[place], inputs, forbid, upstream)
-        line.say(answer=answer.packed())
+    say({"seed": desk.seed, "handed": sorted(desk.handed)})
+    while True:
+        task, place, *question = hear()
+        answers = desk.handed.get(task, [])
+        answer = answers[place](*question) if place < len(answers) else Answer(blank=True)
+        say({"answer": answer.packed()})
 
 
-def main(number: str, options: str) -> None:
-    wanted = json.loads(options)
-    line = Line(int(number))
-    limit(wanted["memory"], wanted["block_sockets"])
-    sys.path[0] = wanted["path"]
+def main(number: str, memory: str, network: str) -> None:
+    incoming, outgoing = os.fdopen(int(number), "rb"), os.fdopen(os.dup(int(number)), "w")
+
+    def say(message: dict[str, Any]) -> None:
+        print(json.dumps(message), file=outgoing, flush=True)
+
+    def hear() -> Any:
+        return pickle.load(incoming)
+
+    limit(float(memory), network)
     sys.stdin = io.StringIO()
-    desk = Desk(line)
-    desk.install()
-    run(line.hear(), set(wanted["skip"]), line)
-    serve(line, desk)
+    desk = Desk(say, hear)
+    run(hear(), say)
+    serve(say, hear, desk)
 
 
 if __name__ == "__main__":
