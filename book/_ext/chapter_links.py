@@ -1,4 +1,5 @@
-"""Sphinx extension: the role `chapter`, a link to a chapter by its number, also in docstrings.
+"""Sphinx extension: the role `chapter`, a link to a chapter by its number, also in docstrings,
+and the numbers of figures, formulas and exercises on pages that are no chapters.
 
 ``{chapter}`chapter 5` `` shows "chapter 5" and leads there. A chapter that the book announces and
 does not have yet stays plain text, so that the sentence is right now and the link comes with the
@@ -16,6 +17,7 @@ from typing import Any, NamedTuple
 
 from docutils import nodes
 from sphinx.application import Sphinx
+from sphinx.environment import BuildEnvironment
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxRole
 from sphinx.util.nodes import make_refnode
@@ -97,8 +99,32 @@ def leave_out(
     return True if isinstance(thing, TUPLE_FIELD) else None
 
 
+def own_numbers(app: Sphinx, env: BuildEnvironment) -> list[str]:
+    """Figure A1.1 in an appendix, and from 1 on each other page without a number of its own.
+
+    Sphinx counts through all unnumbered pages: Fig. 3 would be the first one of appendix A2.
+
+    >>> from types import SimpleNamespace
+    >>> found = {"book/A2_speed": {"figure": {"time": (3,), "scaling": (4,)}}}
+    >>> own_numbers(None, SimpleNamespace(toc_fignumbers=found))
+    ['book/A2_speed']
+    >>> found["book/A2_speed"]["figure"]
+    {'time': ('A2', 1), 'scaling': ('A2', 2)}
+    """
+    changed = []
+    for page, kinds in env.toc_fignumbers.items():
+        appendix = re.search(r"/(A\d)_\w+$", page)
+        front = (appendix[1],) if appendix else ()
+        for numbers in kinds.values():
+            alone = sorted((n, key) for key, n in numbers.items() if len(n) == 1)
+            numbers |= {key: (*front, k) for k, (_, key) in enumerate(alone, 1)}
+            changed += [page] if alone else []
+    return changed
+
+
 def setup(app: Sphinx) -> dict:
     app.add_role("chapter", Chapter())
+    app.connect("env-get-updated", own_numbers, priority=900)  # after Sphinx has counted
     app.connect("autodoc-process-docstring", link_docstring, priority=600)  # after napoleon
     app.connect("autodoc-skip-member", leave_out)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -167,7 +167,7 @@ fairpg.mount("explore-candidates", (box) => {
           ? `D_group is silent: per unit of merit the ${WHO[low.label]} are ahead by ${short(lead)}, and it counts only the other direction.`
           : d < 0.0005 ? "Exposure follows merit: the groups get the same per unit of merit."
             : `Per unit of merit the ${WHO[d > 0 && lead > 0 ? low.label : high.label]} get ${short(d)} more. Turn up the temperature.`;
-    write(tiles.dgroup, d, d < 0.0005 && lead > 0.0005 ? "0, but silent" : "0 is best");
+    write(tiles.dgroup, d, d < 0.0005 && lead > 0.0005 ? "0, but silent" : "lower is fairer");
     write(tiles.ndcg, fairpg.ndcg(exact, merit, BIAS), "1 is best");
     sides.forEach((s, g) => write(tiles[`g${g}`], s.exposure, `÷ merit ${short(s.merit, 2)} = ${short(s.ratio)}`));
     strips.forEach(({ parts }, k) => {
