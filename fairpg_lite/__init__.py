@@ -20,12 +20,10 @@ from fairpg_lite.data import (
 )
 from fairpg_lite.disparity import group_disparity, individual_disparity
 from fairpg_lite.estimator import FairRanker
-from fairpg_lite.evaluate import evaluate
-from fairpg_lite.evaluation import Evaluation
+from fairpg_lite.evaluate import Evaluation, evaluate
 from fairpg_lite.exposure import position_bias, ranking_exposure
 from fairpg_lite.history import History
 from fairpg_lite.metrics import (
-    average_precision,
     average_rank,
     dcg,
     err,
@@ -33,7 +31,6 @@ from fairpg_lite.metrics import (
     expected_ndcg,
     ideal_dcg,
     ndcg,
-    reciprocal_rank,
 )
 from fairpg_lite.models import SavedModel, load_model, register_scorer, save_model
 from fairpg_lite.policy import PlackettLuce
@@ -59,7 +56,6 @@ __all__ = [
     "SavedModel",
     "TrainConfig",
     "__version__",
-    "average_precision",
     "average_rank",
     "binary_gain",
     "dcg",
@@ -84,7 +80,6 @@ __all__ = [
     "ndcg",
     "position_bias",
     "ranking_exposure",
-    "reciprocal_rank",
     "register_scorer",
     "run_cells",
     "save_letor",

@@ -47,8 +47,9 @@ class Training:
         scorer = new_scorer(self.train, self.hidden, seed)
         config = replace(self.config, lam=lam, seed=seed)
         fit(scorer, self.train, config, valid=self.valid, progress=False)
-        judge: dict[str, Any] = {"seed": seed}
-        judge |= {name: math.nan if v == "nan" else v for name, v in self.judge.items()}
+        judge: dict[str, Any] = {
+            name: math.nan if v == "nan" else v for name, v in self.judge.items()
+        }
         found = evaluate(scorer, self.test, **judge).to_dict()
         measures = {n: None if v is None or math.isnan(v) else v for n, v in found.items()}
         weights = {name: value.tolist() for name, value in scorer.state_dict().items()}

@@ -81,7 +81,7 @@ def serves(scorer: nn.Module, dataset: RankingDataset, config: TrainConfig) -> b
 #: Baselines and disparities have the numbers above; 0 samples: exact.
 Problem = namedtuple(
     "Problem",
-    "offsets weight constant merit groups n_groups bias lam samples baseline disparity undefined",
+    "offsets weight constant merit groups n_groups bias lam samples baseline disparity",
 )
 #: When to look at the race of n documents: from x = first in steps of step[n]. Nodes z and
 #: coefficients a stand at at[n]:at[n + 1]; gaps are narrowed to widest[n].
@@ -195,14 +195,14 @@ def _problem(dataset: RankingDataset, config: TrainConfig, dtype: torch.dtype) -
     if dataset.groups is not None:
         groups = torch.unique(dataset.groups, return_inverse=True)[1]
     elif kind > 1:
-        kind = 0  # as in `batch_disparity`
+        kind = 0  # as in `objective`
     bias = config.position_bias
     if bias is None:
         bias = exposure.position_bias(int(dataset.lengths.max()), dtype=torch.float64)
     by_document = (weight.double(), constant.double(), merit.double(), groups)
     arrays = [values.numpy() for values in (dataset.offsets, *by_document)]
     samples = config.samples if config.method == "sample" else 0
-    rest = (float(config.lam), samples, _BASELINES[config.baseline], kind, float(config.undefined))
+    rest = (float(config.lam), samples, _BASELINES[config.baseline], kind)
     return Problem._make([*arrays, int(groups.max()) + 1, bias.double().numpy(), *rest])
 
 

@@ -128,7 +128,7 @@ def gains(exposure, problem, q):
             mean[:] = 1.0
         received, present = np.bincount(groups, exposure, count), (total > 0).sum()
         disparity, _ = hinge(received, total, mean, by_group)
-        disparity = disparity if present > 1 else problem.undefined
+        disparity = disparity if present > 1 else 0.0
         pairs, slope = present * (present - 1) / 2, by_group[groups]
     pairs = max(pairs, 1.0)
     utility = problem.constant[q] + (weight * exposure).sum()

@@ -69,12 +69,6 @@ class TrainConfig(Objective):
                 f"fit: disparity={self.disparity!r} with lam > 0 needs groups, and the dataset has "
                 "none; pass groups= to RankingDataset, or choose disparity='individual'."
             )
-        top = float(dataset.relevance.max())
-        if self.utility == "err" and top > 4:
-            raise ValueError(
-                f"fit: utility='err' is for grades from 0 to 4, and the dataset has grade {top:g}; "
-                f"give utility=functools.partial(fairpg_lite.err, max_grade={top:g})."
-            )
         # In pieces: on the whole array the check would need as much memory again, and more.
         for start in range(0, dataset.n_documents, 8192):
             piece = dataset.features[start : start + 8192]

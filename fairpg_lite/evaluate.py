@@ -4,21 +4,106 @@ Nothing is sampled unless asked for: utility and disparity follow from exposure,
 same integral (`fairpg_lite.exact.exact_err`).
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import cast
+from functools import partial
+from typing import Any, NamedTuple, cast
 
 import torch
 from torch import Tensor, nn
 
 from fairpg_lite import _check, metrics
 from fairpg_lite.disparity import group_disparity, individual_disparity, row_pieces
-from fairpg_lite.evaluation import MEASURES, NAN, Evaluation
 from fairpg_lite.exact import TOLERANCE, exact_err
 from fairpg_lite.exposure import bias_like, position_bias, ranking_exposure
 from fairpg_lite.policy import PlackettLuce
 from fairpg_lite.relevance import Gain, Merit, gains_of, merit_of
 from fairpg_lite.scorers import Batch, Queries, Scorer, eval_mode, score
+
+MEASURES = ("ndcg", "ndcg_at_k", "err", "average_rank", "d_ind", "d_group", "group_gap")
+NAN = float("nan")
+# Queries judged together, and how often intervals draw the queries again.
+_AT_ONCE, _RESAMPLES = 64, 2000
+
+
+class Difference(NamedTuple):
+    """First less second in the mean over the same queries, and its 95 % bootstrap interval.
+
+    ``p_value`` is two-sided, by flipping the sign of each query's difference at random.
+    """
+
+    mean: float
+    low: float
+    high: float
+    p_value: float
+    queries: int
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Means over queries; ``per_query`` holds each measure ``(Q,)`` in the dataset's order.
+
+    Queries where a measure has no answer carry NaN if that was asked for, and the means leave them
+    out. ``group_gap`` is D_group without its direction (`group_disparity` with ``two_sided``).
+    ``defined`` counts the queries where a measure has an answer, not a fixed value in its stead.
+
+    Chapters 7 to 13.
+    """
+
+    ndcg: float
+    ndcg_at_k: float
+    err: float
+    average_rank: float
+    d_ind: float
+    d_group: float
+    group_gap: float
+    k: int | None
+    per_query: dict[str, Tensor]
+    defined: dict[str, int]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The means, ready for JSON."""
+        return {"k": self.k, **{name: getattr(self, name) for name in MEASURES}}
+
+    def __repr__(self) -> str:
+        means = ", ".join(f"{name}={getattr(self, name):.4f}" for name in MEASURES)
+        return f"Evaluation({means}, k={self.k}, queries={len(self.per_query['ndcg'])})"
+
+    def interval(self, measure: str) -> tuple[float, float]:
+        """95 % bootstrap interval of a mean over the queries that have an answer."""
+        values = self.per_query[measure].double()
+        return _bootstrap(values[~values.isnan()])
+
+    def compare(self, other: "Evaluation", measure: str) -> Difference:
+        """This evaluation less another of the same queries, query by query."""
+        first, second = self.per_query[measure], other.per_query[measure]
+        if first.shape != second.shape:
+            raise ValueError(f"compare: {len(first)} queries against {len(second)}; take the same.")
+        paired = first.double() - second.double()
+        paired = paired[~paired.isnan()]
+        p_value = _sign_flips(paired)
+        return Difference(float(paired.mean()), *_bootstrap(paired), p_value, len(paired))
+
+
+def _uniform(n: int) -> Iterator[Tensor]:
+    generator = torch.Generator().manual_seed(0)
+    return (torch.rand(n, generator=generator, dtype=torch.float64) for _ in range(_RESAMPLES))
+
+
+def _bootstrap(values: Tensor) -> tuple[float, float]:
+    n = len(values)
+    if n == 0:
+        return NAN, NAN
+    means = torch.stack([values[(u * n).long()].mean() for u in _uniform(n)])
+    low, high = means.quantile(torch.tensor([0.025, 0.975], dtype=torch.float64)).tolist()
+    return low, high
+
+
+def _sign_flips(paired: Tensor) -> float:
+    """Share of sign patterns whose sum is as far from 0 as the one that was seen, itself one."""
+    sums = torch.stack([(u - 0.5).sign() @ paired for u in _uniform(len(paired))])
+    as_far = sums.abs() >= paired.sum().abs() * (1.0 - 1e-12)
+    return (1 + int(as_far.sum())) / (1 + _RESAMPLES) if len(paired) else NAN
 
 
 def evaluate(
@@ -31,32 +116,25 @@ def evaluate(
     undefined_disparity: float = 0.0,
     merit: str | Merit = "identity",
     gain: str | Gain = "exponential",
-    bias: Tensor | None = None,
     max_grade: float | None = None,
     samples: int | None = None,
-    seed: int = 0,
-    batch_size: int = 64,
     tolerance: float = TOLERANCE,
 ) -> Evaluation:
     """NDCG, NDCG@k, ERR, average rank, D_ind, D_group and the two-sided gap of a method.
 
     Args:
         what: A scorer (its stochastic policy), scores ``(N,)`` of all documents from anywhere, or
-            one probability matrix ``(n, n)`` per query, row = document, column = position; of a
-            matrix ERR is NaN, since a matrix does not fix it.
+            one probability matrix ``(n, n)`` per query, row = document, column = position, which
+            fixes no ERR.
         dataset: The queries, a `RankingDataset` or anything with its batches.
-        k: Cut-off of ``ndcg_at_k`` and of ERR.
+        k: Cut-off of ``ndcg_at_k`` and of ERR; None is the whole list.
         deterministic: Judge the most probable ranking instead of the stochastic policy.
         undefined: NDCG of a query with nothing relevant; NaN leaves such queries out of the mean.
         undefined_disparity: D_group of a query that lacks a group or its merit; NaN as above.
         merit: Merit of a relevance, for the disparities.
         gain: Gain of a relevance in NDCG: "exponential", "linear", "binary" or a function.
-        bias: Attention per position for the disparities; None is 1/log2(1+j).
-        max_grade: Top of the scale, for ERR; by default the larger of 1 and the highest relevance
-            in the dataset, rounded up.
+        max_grade: Top of the scale, for ERR; by default the highest relevance, 1 at least.
         samples: None computes the policy's ERR exactly; a number averages it over so many rankings.
-        seed: Of those rankings.
-        batch_size: Queries scored together.
         tolerance: Accuracy of what is integrated.
 
     Chapters 7 to 13.
@@ -65,33 +143,24 @@ def evaluate(
         raise ValueError("evaluate: the dataset holds no query.")
     if max_grade is None:
         max_grade = max(1.0, float(dataset.relevance.max().ceil()))
-    rules = _Rules(k, merit, gain, bias, max_grade)
-    dtype = _dtype(what, dataset)
-    rules.check(dataset.relevance.to(_single(dtype)))
-    generator = torch.Generator(dataset.features.device)
-    generator.manual_seed(_check.seed("evaluate: seed", seed))
-
-    def view_of(policy: PlackettLuce) -> View:
-        if deterministic:
-            return _Ranking(policy)
-        rankings = None if samples is None else policy.sample((samples,), generator)
-        return _Policy(policy, rankings, tolerance)
-
-    views: Iterable[tuple[Batch, View]]
-    if callable(what) or getattr(what, "ndim", 0) == 1:
-        scored = _scored(cast(Scorer | Tensor, what), dataset, dtype, batch_size)
-        views = ((batch, view_of(policy)) for batch, policy in scored)
-    else:
-        views = _given(cast(Sequence[Tensor], what), dataset)
+    generator = torch.Generator(dataset.features.device).manual_seed(0)
+    judge = _Judge(k, merit, gain, max_grade, deterministic, samples, tolerance, generator)
+    matrices = not callable(what) and getattr(what, "ndim", 0) != 1
+    shown = _given(cast(Sequence[Tensor], what), dataset) if matrices else _scored(what, dataset)
     rows, order = [], []
     with eval_mode(what):
-        for batch, view in views:
+        # Once for all queries, and not again batch by batch.
+        grades = dataset.relevance.to(torch.promote_types(_dtype(what, dataset), torch.float32))
+        gains_of("evaluate", grades, gain, None)
+        metrics.satisfaction(grades, max_grade)
+        _check.non_negative("evaluate", "merit", merit_of(grades, merit))
+        for batch, policy in shown:
             with _check.trusted():
-                rows.append(rules.measures(batch, view))
+                rows.append(judge.measures(batch, policy))
             order.append(batch.queries.cpu())
     # Where a query has no answer of its own.
     stand_in = {"ndcg": undefined, "ndcg_at_k": undefined, "d_ind": 0.0}
-    if not isinstance(view, _Matrix):
+    if not matrices:
         stand_in["err"] = 0.0
     if batch.groups is not None:
         stand_in |= {"d_group": undefined_disparity, "group_gap": undefined_disparity}
@@ -105,118 +174,43 @@ def evaluate(
     return Evaluation(**means, k=k, per_query=per_query, defined=defined)
 
 
-class _Policy:
-    """A Plackett-Luce policy as the evaluator sees it; ``rankings`` of it, if ERR is sampled."""
-
-    def __init__(self, policy: PlackettLuce, rankings: Tensor | None, tolerance: float):
-        self.policy, self.rankings, self.tolerance = policy, rankings, tolerance
-
-    def exposure(self, bias: Tensor | None) -> Tensor:
-        return self.policy.exposure(bias, tolerance=self.tolerance)
-
-    def rank(self) -> Tensor:
-        """Expected position: one plus the chance of each other document to come first."""
-        scores, mask = self.policy.scores, self.policy.mask
-        rank = torch.empty_like(scores)
-        for rows in row_pieces(scores):
-            ahead = (scores.unsqueeze(-2) - scores[..., rows, None]).sigmoid_()
-            rank[..., rows] = (ahead if mask is None else ahead.mul_(mask.unsqueeze(-2))).sum(-1)
-        return 0.5 + rank
-
-    def err(self, relevance: Tensor, top: float, k: int | None) -> Tensor:
-        mask = self.policy.mask
-        if self.rankings is not None:
-            values = metrics.err(self.rankings, relevance, max_grade=top, k=k, mask=mask)
-            return values.mean(0)
-        satisfied = metrics.satisfaction(relevance, top, mask=mask)
-        return exact_err(self.policy.scores, satisfied, mask, k, self.tolerance)
-
-
-class _Ranking:
-    """A single ranking per query ``(B, n)``."""
-
-    def __init__(self, policy: PlackettLuce):
-        self.ranking, self.scores, self.mask = policy.mode, policy.scores, policy.mask
-
-    def exposure(self, bias: Tensor | None) -> Tensor:
-        return ranking_exposure(self.ranking, bias_like("evaluate", bias, self.scores), self.mask)
-
-    def rank(self) -> Tensor:
-        return 1.0 + self.ranking.argsort(-1)
-
-    def err(self, relevance: Tensor, top: float, k: int | None) -> Tensor:
-        return metrics.err(self.ranking, relevance, max_grade=top, k=k, mask=self.mask)
-
-
-class _Matrix:
-    """Probabilities ``(1, n, n)`` of documents at positions; no ranking can be read off them."""
-
-    def __init__(self, probs: Tensor):
-        self.probs = probs
-
-    def exposure(self, bias: Tensor | None) -> Tensor:
-        return self.probs @ bias_like("evaluate", bias, self.probs)
-
-    def rank(self) -> Tensor:
-        return self.exposure(torch.arange(1.0, self.probs.shape[-1] + 1))
-
-    def err(self, relevance: Tensor, top: float, k: int | None) -> Tensor:
-        return torch.full_like(relevance[..., 0], NAN)
-
-
-View = _Policy | _Ranking | _Matrix
-
-
-def _scored(
-    what: Scorer | Tensor, dataset: Queries, dtype: torch.dtype, batch_size: int
-) -> Iterator[tuple[Batch, PlackettLuce]]:
-    """The policies of a scorer, or of scores ``(N,)`` for all documents of the dataset."""
-    given = None if callable(what) else _scores_of_all(what, dataset)
-    single = _single(dtype)
-    for batch in dataset.batches(batch_size, dtype=dtype, reuse=True):
-        batch = batch._replace(relevance=batch.relevance.to(single))
-        if given is None:
-            scores = score(cast(Scorer, what), batch)
-        else:
-            starts = dataset.offsets[:-1].to(given.device)[batch.queries].unsqueeze(-1)
-            row = starts + torch.arange(batch.mask.shape[-1], device=given.device)
-            scores = given[row.clamp(max=len(given) - 1)] * batch.mask
-        mask = None if bool(batch.mask.all()) else batch.mask
-        yield batch, PlackettLuce(scores.to(single), mask)
-
-
-def _dtype(what: object, dataset: Queries) -> torch.dtype:
+def _dtype(what: Any, dataset: Queries) -> torch.dtype:
     """Number format of the scorer, or of the scores; else that of the data."""
-    parameters = list(what.parameters()) if isinstance(what, nn.Module) else []
-    if parameters:
-        return parameters[0].dtype
-    if callable(what):
-        return dataset.features.dtype
-    is_float = isinstance(what, Tensor) and what.is_floating_point()
-    return cast(Tensor, what).dtype if is_float else torch.float64
+    if isinstance(what, Tensor):
+        return what.dtype if what.is_floating_point() else torch.float64
+    if isinstance(what, nn.Module):
+        return next(what.parameters(), dataset.features).dtype
+    return dataset.features.dtype if callable(what) else torch.float64
 
 
-def _single(dtype: torch.dtype) -> torch.dtype:
-    """No measure is computed in half precision."""
-    return torch.promote_types(dtype, torch.float32)
+def _scored(what: Any, dataset: Queries) -> Iterator[tuple[Batch, PlackettLuce]]:
+    """The policies of a scorer, or of scores ``(N,)``; never in half precision."""
+    dtype = _dtype(what, dataset)
+    at_least_single = torch.promote_types(dtype, torch.float32)
+    if not callable(what):
+        what = torch.as_tensor(what, device=dataset.features.device).to(at_least_single)
+        if what.shape != dataset.relevance.shape:
+            raise ValueError(
+                f"evaluate: scores has shape {tuple(what.shape)} for {len(dataset.relevance)} "
+                "documents; give one score per document of the dataset, in its order."
+            )
+    for batch in dataset.batches(_AT_ONCE, dtype=dtype, reuse=True):
+        if callable(what):
+            scores = score(what, batch)
+        else:
+            starts = dataset.offsets[:-1].to(what.device)[batch.queries].unsqueeze(-1)
+            row = starts + torch.arange(batch.mask.shape[-1], device=what.device)
+            scores = what[row.clamp(max=len(what) - 1)] * batch.mask
+        mask = None if bool(batch.mask.all()) else batch.mask
+        batch = batch._replace(relevance=batch.relevance.to(at_least_single))
+        yield batch, PlackettLuce(scores.to(at_least_single), mask)
 
 
-def _scores_of_all(scores: Tensor, dataset: Queries) -> Tensor:
-    scores = torch.as_tensor(scores, device=dataset.features.device)
-    if scores.shape != dataset.relevance.shape:
-        raise ValueError(
-            f"evaluate: scores has shape {tuple(scores.shape)} for {len(dataset.relevance)} "
-            "documents; give one score per document of the dataset, in its order."
-        )
-    return scores if scores.is_floating_point() else scores.double()
-
-
-def _given(matrices: Sequence[Tensor], dataset: Queries) -> Iterator[tuple[Batch, _Matrix]]:
+def _given(matrices: Sequence[Tensor], dataset: Queries) -> Iterator[tuple[Batch, Tensor]]:
+    """Probabilities ``(1, n, n)`` of documents at positions, query by query."""
     if len(matrices) != len(dataset):
-        raise ValueError(
-            f"evaluate: {len(matrices)} probability matrices for {len(dataset)} queries; "
-            "give one per query, or a scorer."
-        )
+        found = f"{len(matrices)} probability matrices for {len(dataset)} queries"
+        raise ValueError(f"evaluate: {found}; give one per query, or a scorer.")
     for batch in dataset.batches(1, dtype=torch.float64):
         query, n = int(batch.queries), batch.relevance.shape[-1]
         matrix = torch.as_tensor(matrices[query], dtype=torch.float64).to(batch.relevance.device)
@@ -224,52 +218,46 @@ def _given(matrices: Sequence[Tensor], dataset: Queries) -> Iterator[tuple[Batch
         if sums is None or (sums - 1.0).abs().max() > 1e-6 or matrix.min() < -1e-9:
             raise ValueError(
                 f"evaluate: the matrix of query {query} has shape {tuple(matrix.shape)} for {n} "
-                "documents, or its rows and columns do not sum to one; give the probability of "
-                "each document (row) at each position (column)."
+                "documents, or its rows and columns do not sum to one."
             )
-        yield batch, _Matrix(matrix.unsqueeze(0))
+        yield batch, matrix.unsqueeze(0)
 
 
 @dataclass(frozen=True)
-class _Rules:
-    """The choices that turn a view of a method into measures."""
+class _Judge:
+    """The choices that turn a policy, or matrices, into measures."""
 
     k: int | None
     merit: str | Merit
     gain: str | Gain
-    bias: Tensor | None
     max_grade: float
+    deterministic: bool
+    samples: int | None
+    tolerance: float
+    generator: torch.Generator
 
-    def check(self, relevance: Tensor) -> None:
-        """Once for all queries, and not again batch by batch."""
-        gains_of("evaluate", relevance, self.gain, None)
-        metrics.satisfaction(relevance, self.max_grade)
-        _check.non_negative("evaluate", "merit", merit_of(relevance, self.merit))
-
-    def measures(self, batch: Batch, view: View) -> dict[str, Tensor]:
+    def measures(self, batch: Batch, shown: PlackettLuce | Tensor) -> dict[str, Tensor]:
         """One value per query ``(B,)``; NaN where a measure has no answer."""
         relevance, mask, n = batch.relevance, batch.mask, batch.relevance.shape[-1]
-        discounted = view.exposure(None)
-        exposure = discounted if self.bias is None else view.exposure(self.bias[:n].to(relevance))
-        ndcg = ndcg_at_k = self._ndcg(discounted, None, batch)
+        paid, rank, err = self._seen(batch, shown)
+        exposure = paid(None)
+        ndcg = ndcg_at_k = self._ndcg(exposure, None, batch)
         if self.k is not None and self.k < n:
             cut = position_bias(n, k=self.k, dtype=relevance.dtype).to(relevance.device)
-            ndcg_at_k = self._ndcg(view.exposure(cut), cut, batch)
+            ndcg_at_k = self._ndcg(paid(cut), cut, batch)
         grade = torch.where(mask, relevance, 0.0)
         merit = torch.where(mask, merit_of(relevance, self.merit), 0.0)
         relevant, total = (grade > 0).any(-1), grade.sum(-1)
         d_group = group_gap = torch.full_like(total, NAN)
         if batch.groups is not None:
-            shown = (exposure, merit, batch.groups, mask)
-            d_group = group_disparity(*shown, undefined=NAN)
-            group_gap = group_disparity(*shown, undefined=NAN, two_sided=True)
-        err = view.err(relevance, self.max_grade, self.k)
+            by_group = partial(group_disparity, exposure, merit, batch.groups, mask, undefined=NAN)
+            d_group, group_gap = by_group(), by_group(two_sided=True)
         d_ind = individual_disparity(exposure, merit, mask)
         return {
             "ndcg": ndcg,
             "ndcg_at_k": ndcg_at_k,
             "err": torch.where(relevant, err, NAN),
-            "average_rank": (grade * view.rank()).sum(-1) / total.where(relevant, NAN),
+            "average_rank": (grade * rank).sum(-1) / total.where(relevant, NAN),
             "d_ind": torch.where((merit > 0).any(-1), d_ind, NAN),
             "d_group": d_group,
             "group_gap": group_gap,
@@ -278,3 +266,34 @@ class _Rules:
     def _ndcg(self, exposure: Tensor, bias: Tensor | None, batch: Batch) -> Tensor:
         weight, constant = metrics.ndcg_weights(batch.relevance, self.gain, bias, batch.mask, NAN)
         return (weight * exposure).sum(-1) + constant
+
+    def _seen(self, batch: Batch, shown: PlackettLuce | Tensor) -> tuple[Any, Tensor, Tensor]:
+        """Exposure as a function of position bias; expected rank ``(B, n)``; and ERR ``(B,)``."""
+        relevance = batch.relevance
+        if isinstance(shown, Tensor):
+            rank = shown @ torch.arange(1, shown.shape[-1] + 1).to(shown)
+            no_err = torch.full_like(relevance[..., 0], NAN)
+            return lambda bias: shown @ bias_like("evaluate", bias, shown), rank, no_err
+        scores, mask = shown.scores, shown.mask
+        how: dict[str, Any] = {"max_grade": self.max_grade, "k": self.k, "mask": mask}
+        if self.deterministic:
+            order, like = shown.mode, partial(bias_like, "evaluate", like=scores)
+            err = metrics.err(order, relevance, **how)
+            return lambda v: ranking_exposure(order, like(v), mask), 1.0 + order.argsort(-1), err
+        if self.samples is None:
+            satisfied = metrics.satisfaction(relevance, self.max_grade, mask)
+            err = exact_err(scores, satisfied, mask, self.k, self.tolerance)
+        else:
+            rankings = shown.sample((self.samples,), self.generator)
+            err = metrics.err(rankings, relevance, **how).mean(0)
+        return partial(shown.exposure, tolerance=self.tolerance), _expected_rank(shown), err
+
+
+def _expected_rank(policy: PlackettLuce) -> Tensor:
+    """One plus the chance of each other document to come first ``(B, n)``."""
+    scores, mask = policy.scores, policy.mask
+    rank = torch.empty_like(scores)
+    for rows in row_pieces(scores):
+        ahead = (scores.unsqueeze(-2) - scores[..., rows, None]).sigmoid_()
+        rank[..., rows] = (ahead if mask is None else ahead.mul_(mask.unsqueeze(-2))).sum(-1)
+    return 0.5 + rank

@@ -5,9 +5,8 @@ per document. Of an exposure ``(…, n)``: `expected_dcg` and `expected_ndcg`, b
 of DCG over a policy is linear in exposure.
 
 ``k`` looks at the first k positions only. ``gain`` says what a relevance adds: "exponential",
-"linear", "binary" or a function. ``mask`` is True for real documents, and rankings must place
-padding last. ``undefined`` is the answer where the metric has none (a query with nothing relevant);
-pass ``float("nan")`` to find or drop such queries.
+"linear", "binary" or a function. ``mask`` is True for real documents; rankings place padding last.
+``undefined`` is the answer for a query with nothing relevant, NaN to find or drop such queries.
 """
 
 import torch
@@ -22,15 +21,11 @@ def _in_order(
     where: str, rankings: Tensor, gains: Tensor, mask: Tensor | None, k: int | None = None
 ) -> tuple[Tensor, Tensor]:
     """Gains by position ``(S, …, k)``, and the positions 1..k."""
-    _check.permutations(where, rankings, gains.shape, mask)
-    placed = gains.expand(rankings.shape).gather(-1, rankings[..., : _cutoff(where, k)])
-    return placed, torch.arange(1, placed.shape[-1] + 1, dtype=gains.dtype, device=gains.device)
-
-
-def _cutoff(where: str, k: int | None) -> int | None:
     if k is not None and k < 1:
         raise ValueError(f"{where}: k is {k}; look at one position at least.")
-    return k
+    _check.permutations(where, rankings, gains.shape, mask)
+    placed = gains.expand(rankings.shape).gather(-1, rankings[..., :k])
+    return placed, torch.arange(1, placed.shape[-1] + 1, dtype=gains.dtype, device=gains.device)
 
 
 def _over(value: Tensor, total: Tensor, undefined: float) -> Tensor:
@@ -149,8 +144,7 @@ def ndcg_weights(
 ) -> tuple[Tensor, Tensor]:
     """NDCG as a linear function of exposure: weights ``(…, n)`` and a constant ``(…)``.
 
-    The weight is gain over ideal DCG; where nothing is relevant it is zero and the constant is
-    ``undefined``. Neither changes while a model learns, so ``fit`` computes them once.
+    The weight is gain over ideal DCG; with nothing relevant it is 0, the constant ``undefined``.
     """
     gains = gains_of("ndcg_weights", relevance, gain, mask)
     ideal = ideal_dcg(relevance, gain=gain, position_bias=position_bias, mask=mask)
@@ -164,35 +158,27 @@ def err(
     *,
     max_grade: float = 4.0,
     k: int | None = None,
-    gain: str | Gain = "exponential",
     mask: Tensor | None = None,
-    undefined: float = 0.0,
 ) -> Tensor:
     """Expected reciprocal rank ``(S, …)`` of a user who goes down the list until satisfied.
 
-    A document of grade g satisfies with probability gain(g) / 2**max_grade (Chapelle et al. 2009);
-    ``max_grade`` is the scale's top grade, 4 on Yahoo and MSLR.
-    Nothing relevant: nobody is satisfied, 0 by default.
+    A document of grade g satisfies with probability (2**g - 1) / 2**max_grade (Chapelle et al.
+    2009); ``max_grade`` is the scale's top grade, 4 on Yahoo and MSLR. Nothing relevant: 0.
 
     Chapters 2 and 6, eq-02-err.
 
     >>> err(torch.tensor([0, 1]), torch.tensor([1.0, 1.0]), max_grade=1)
     tensor(0.6250)
     """
-    satisfied = satisfaction(relevance, max_grade, gain, mask)
+    satisfied = satisfaction(relevance, max_grade, mask)
     placed, rank = _in_order("err", rankings, satisfied, mask, k)
     going_on = torch.nn.functional.pad((1.0 - placed)[..., :-1].cumprod(-1), (1, 0), value=1.0)
-    return torch.where(satisfied.any(-1), (placed * going_on / rank).sum(-1), undefined)
+    return (placed * going_on / rank).sum(-1)
 
 
-def satisfaction(
-    relevance: Tensor,
-    max_grade: float,
-    gain: str | Gain = "exponential",
-    mask: Tensor | None = None,
-) -> Tensor:
+def satisfaction(relevance: Tensor, max_grade: float, mask: Tensor | None = None) -> Tensor:
     """Probability ``(…, n)`` that a document satisfies the user of `err`; zero for padding."""
-    satisfied = gains_of("err", relevance, gain, mask) / 2.0**max_grade
+    satisfied = gains_of("err", relevance, "exponential", mask) / 2.0**max_grade
     # (2**30 - 1) / 2**30 is one in float32, and no fault of the grade.
     above = (satisfied > 1.0) | ((satisfied == 1.0) & (relevance > max_grade))
     if above.any() or (satisfied < 0.0).any():
@@ -208,76 +194,16 @@ def average_rank(
     rankings: Tensor,
     relevance: Tensor,
     *,
-    k: int | None = None,
-    gain: str | Gain = "linear",
     mask: Tensor | None = None,
     undefined: float = float("nan"),
 ) -> Tensor:
-    """Mean position ``(S, …)`` of the relevant documents, weighted by ``gain``; lower is better.
-
-    Positions beyond ``k`` count as k + 1.
+    """Mean position ``(S, …)`` of the documents, weighted by relevance; lower is better.
 
     Chapters 2 and 6, eq-02-average-rank.
 
     >>> average_rank(torch.tensor([2, 0, 1]), torch.tensor([1.0, 0.0, 1.0]))
     tensor(1.5000)
     """
-    gains = gains_of("average_rank", relevance, gain, mask)
-    placed, rank = _in_order("average_rank", rankings, gains, mask)
-    if _cutoff("average_rank", k) is not None:
-        rank = rank.clamp(max=k + 1)  # type: ignore[operator]
-    return _over((placed * rank).sum(-1), gains.sum(-1), undefined)
-
-
-def average_precision(
-    rankings: Tensor,
-    relevance: Tensor,
-    *,
-    k: int | None = None,
-    gain: str | Gain = "binary",
-    mask: Tensor | None = None,
-    undefined: float = 0.0,
-) -> Tensor:
-    """Mean over the relevant documents ``(S, …)`` of the precision at their position.
-
-    ``gain`` must say 0 or 1. With ``k`` the mean is over min(k, number of relevant documents).
-
-    Chapter 6.
-
-    >>> average_precision(torch.tensor([0, 1, 2]), torch.tensor([1.0, 0.0, 1.0]))
-    tensor(0.8333)
-    """
-    relevant = _binary("average_precision", relevance, gain, mask)
-    placed, rank = _in_order("average_precision", rankings, relevant, mask, k)
-    total = relevant.sum(-1).clamp(max=placed.shape[-1])
-    return _over((placed * placed.cumsum(-1) / rank).sum(-1), total, undefined)
-
-
-def reciprocal_rank(
-    rankings: Tensor,
-    relevance: Tensor,
-    *,
-    k: int | None = None,
-    gain: str | Gain = "binary",
-    mask: Tensor | None = None,
-    undefined: float = 0.0,
-) -> Tensor:
-    """One over the position ``(S, …)`` of the first relevant document; 0 if it lies beyond ``k``.
-
-    Chapter 6.
-
-    >>> reciprocal_rank(torch.tensor([1, 0]), torch.tensor([1.0, 0.0]))
-    tensor(0.5000)
-    """
-    relevant = _binary("reciprocal_rank", relevance, gain, mask)
-    placed, rank = _in_order("reciprocal_rank", rankings, relevant, mask, k)
-    return torch.where(relevant.any(-1), (placed / rank).amax(-1), undefined)
-
-
-def _binary(where: str, relevance: Tensor, gain: str | Gain, mask: Tensor | None) -> Tensor:
-    gains = gains_of(where, relevance, gain, mask)
-    if not ((gains == 0) | (gains == 1)).all():
-        raise ValueError(
-            f"{where}: gain must map relevance to 0 or 1, e.g. lambda r: (r >= 2) * 1.0."
-        )
-    return gains
+    grades = gains_of("average_rank", relevance, "linear", mask)
+    placed, rank = _in_order("average_rank", rankings, grades, mask)
+    return _over((placed * rank).sum(-1), grades.sum(-1), undefined)

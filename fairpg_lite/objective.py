@@ -24,8 +24,8 @@ Disparity = Callable[[Tensor, Tensor, Tensor | None, Tensor | None], Tensor]
 #: A utility of your own, larger is better, (rankings, relevance, mask=mask) -> one value each.
 Utility = Callable[..., Tensor]
 
-LINEAR_UTILITIES = ("ndcg", "dcg")
-SAMPLED_UTILITIES = ("err", "average_rank", "average_precision", "reciprocal_rank")
+#: Utilities that are linear in exposure; any other is a function of rankings.
+UTILITIES = ("ndcg", "dcg")
 #: Disparities that compare groups, so that they need to know them.
 GROUP_DISPARITIES = ("group", "gap")
 
@@ -43,8 +43,7 @@ class Objective:
     """"group" (D_group), "gap" (the same in both directions), "individual" (D_ind), None, or a
     function of exposure and merit."""
     utility: str | Utility = "ndcg"
-    """"ndcg", "dcg", "err", "average_rank" (lower is better, so its negative counts),
-    "average_precision", "reciprocal_rank", or a function of rankings, to be maximised."""
+    """"ndcg", "dcg", or a function of rankings, to be maximised."""
     method: str = "sample"
     """How exposure gets its gradient, "sample" as in the paper or "exact"."""
     samples: int = 10
@@ -57,8 +56,6 @@ class Objective:
     """Merit as a function of relevance, "identity", "square", "sqrt" or a function."""
     position_bias: Tensor | None = None
     """Attention per position ``(n,)`` for exposure and utility; None is 1/log2(1+j)."""
-    undefined: float = 0.0
-    """D_group of a query that lacks a group or its merit; a constant, so it moves nothing."""
     tolerance: float = 1e-5
     """Accuracy of exact exposure while training."""
     gain: str | Gain = "exponential"
@@ -68,11 +65,9 @@ class Objective:
         self._whole("samples")
         self._positive("tolerance")
         self._not_negative("lam", "entropy")
-        if not math.isfinite(self.undefined):
-            self._refuse("undefined", "it enters the mean of the objective, so give a number")
         self._choice("method", ("sample", "exact"))
         self._choice("baseline", ("mean", "loo", None))
-        self._choice("utility", LINEAR_UTILITIES + SAMPLED_UTILITIES)
+        self._choice("utility", UTILITIES)
         self._choice("disparity", (*GROUP_DISPARITIES, "individual", None))
         self._choice("merit", tuple(MERITS))
         self._choice("gain", tuple(GAINS))
@@ -110,7 +105,7 @@ class Objective:
     @property
     def linear(self) -> bool:
         """Whether the utility is linear in exposure, so that it needs no sampling of its own."""
-        return self.utility in LINEAR_UTILITIES
+        return self.utility in UTILITIES
 
     @property
     def draws(self) -> bool:
@@ -165,50 +160,38 @@ def batch_terms(
         baseline=objective.baseline,
         tolerance=objective.tolerance,
     )
-    utility = batch_utility(policy, exposure, rankings, batch, objective, weights)
+    utility = _utility(policy, exposure, rankings, batch, objective, weights)
     with torch.set_grad_enabled(torch.is_grad_enabled() and objective.lam > 0):
-        disparity = batch_disparity(exposure, batch, mask, objective)
+        disparity = _disparity(exposure, batch, mask, objective)
     with torch.set_grad_enabled(torch.is_grad_enabled() and objective.entropy > 0):
         entropy = policy.entropy()
     return Terms(utility, disparity, entropy)
 
 
-def batch_utility(
+def _utility(
     policy: PlackettLuce,
     exposure: Tensor,
     rankings: Tensor | None,
     batch: Batch,
     objective: Objective,
-    weights: "NdcgWeights | None" = None,
+    weights: "NdcgWeights | None",
 ) -> Tensor:
-    """The chosen utility ``(B,)``: from exposure where it is linear in it, else from rankings.
-
-    The sign is such that larger is better.
-    """
-    relevance, mask, kind = batch.relevance, policy.mask, objective.utility
-    if weights is not None:
-        weight, constant = weights.of(batch)
-        return (weight * exposure).sum(-1) + constant
-    if kind == "dcg":
-        return metrics.expected_dcg(exposure, relevance, gain=objective.gain, mask=mask)
-    if kind == "ndcg":
-        bias = objective.position_bias
-        return metrics.expected_ndcg(
-            exposure, relevance, gain=objective.gain, position_bias=bias, mask=mask
-        )
-    assert rankings is not None
+    """The chosen utility ``(B,)``: from exposure where it is linear in it, else from rankings."""
+    kind, relevance, how = objective.utility, batch.relevance, {"mask": policy.mask}
     if callable(kind):
-        values = kind(rankings, relevance, mask=mask)
-    elif kind == "average_rank":
-        values = -metrics.average_rank(rankings, relevance, mask=mask, undefined=0.0)
+        assert rankings is not None
+        return policy.expect(kind(rankings, relevance, **how), rankings, objective.baseline)
+    if kind == "dcg":
+        return metrics.expected_dcg(exposure, relevance, gain=objective.gain, **how)
+    if weights is None:
+        options = (objective.gain, objective.position_bias, policy.mask)
+        weight, constant = metrics.ndcg_weights(relevance, *options)
     else:
-        values = getattr(metrics, kind)(rankings, relevance, mask=mask)
-    return policy.expect(values, rankings, objective.baseline)
+        weight, constant = weights.of(batch)
+    return (weight * exposure).sum(-1) + constant
 
 
-def batch_disparity(
-    exposure: Tensor, batch: Batch, mask: Tensor | None, objective: Objective
-) -> Tensor:
+def _disparity(exposure: Tensor, batch: Batch, mask: Tensor | None, objective: Objective) -> Tensor:
     """The chosen disparity ``(B,)`` of an exposure ``(B, n)``; zeros if there is none."""
     kind, groups = objective.disparity, batch.groups
     if kind is None or (kind in GROUP_DISPARITIES and groups is None):
@@ -219,9 +202,7 @@ def batch_disparity(
     if kind == "individual":
         return individual_disparity(exposure, merit, mask)
     assert groups is not None
-    return group_disparity(
-        exposure, merit, groups, mask, undefined=objective.undefined, two_sided=kind == "gap"
-    )
+    return group_disparity(exposure, merit, groups, mask, two_sided=kind == "gap")
 
 
 class NdcgWeights:

@@ -1,6 +1,7 @@
 """PG-Rank and Fair-PG-Rank: Algorithm 1 of the paper's appendix (chapter 7)."""
 
 import copy
+import dataclasses
 import math
 import time
 from pathlib import Path
@@ -14,8 +15,7 @@ from fairpg_lite._extras import progress_bar
 from fairpg_lite.config import TrainConfig
 from fairpg_lite.data import RankingDataset
 from fairpg_lite.history import History, belongs_to, load_checkpoint, refusing, save_checkpoint
-from fairpg_lite.objective import NdcgWeights, batch_disparity, batch_terms, batch_utility
-from fairpg_lite.policy import PlackettLuce
+from fairpg_lite.objective import NdcgWeights, batch_terms
 from fairpg_lite.scorers import Batch, eval_mode, score
 
 
@@ -81,15 +81,14 @@ def objective_on(
     """
     device, dtype = _place(scorer)
     generator = torch.Generator(device).manual_seed(0)
+    exact = dataclasses.replace(config, method="exact", samples=100, tolerance=1e-6)
     sums = torch.zeros(3, dtype=torch.float64, device=device)
     with eval_mode(scorer):
         for batch in dataset.to(device=device).batches(64, dtype=dtype, reuse=True):
-            policy = PlackettLuce(score(scorer, batch), batch.mask)
-            exposure = policy.exposure(config.position_bias, tolerance=1e-6)
-            disparity = batch_disparity(exposure, batch, batch.mask, config)
-            rankings = None if config.linear else policy.sample((100,), generator)
-            utility = batch_utility(policy, exposure, rankings, batch, config)
-            sums += torch.stack([utility.sum(), disparity.sum(), batch.mask[:, 0].sum()])
+            scores = score(scorer, batch)
+            _check.finite("fit", "scores", scores, batch.mask)
+            terms = batch_terms(scores, batch, exact, generator)
+            sums += torch.stack([*(t.sum() for t in terms[:2]), batch.mask[:, 0].sum()])
     utility_sum, disparity_sum, count = _processes.total(sums).tolist()
     return utility_sum / count, disparity_sum / count
 

@@ -5,7 +5,15 @@ import dataclasses
 import pytest
 import torch
 
-from fairpg_lite import LinearScorer, TrainConfig, evaluate, fit, fit_to_budget, synthetic
+from fairpg_lite import (
+    LinearScorer,
+    TrainConfig,
+    average_rank,
+    evaluate,
+    fit,
+    fit_to_budget,
+    synthetic,
+)
 
 
 def linear(seed=0):
@@ -99,9 +107,12 @@ def test_a_budget_that_does_not_carry_over_is_said(budget_config):
     def stubborn(exposure, merit, groups, mask):
         return torch.where(merit.sum(-1) > 1e6, 1.0, 0.0) + 0.0 * exposure.sum(-1)
 
+    def minus_rank(rankings, relevance, mask):
+        return -average_rank(rankings, relevance, mask=mask)
+
     others = valid.replace(relevance=valid.relevance + 1e6)
     config = dataclasses.replace(
-        budget_config, disparity=stubborn, epochs=1, utility="average_rank", method="exact"
+        budget_config, disparity=stubborn, epochs=1, utility=minus_rank, method="exact"
     )
     result = fit_to_budget(linear(), data, 0.5, config, valid=others, progress=False)
     assert not result.converged

@@ -399,7 +399,6 @@ MISTAKES = {
     "no model": (["evaluate", "nil", "test.txt"], 1, "nil: absent"),
     "not a model": (["rank", ".", "test.txt"], 1, "holds no model of fairpg_lite"),
     "file to rank": (["rank", "model", "nil.txt"], 1, "No such file"),
-    "err": (["fit", "five.txt", "--utility", "err", "--out", "new"], 1, "grades from 0 to 4"),
 }  # fmt: skip
 
 
@@ -408,7 +407,6 @@ def test_a_mistake_is_answered_in_one_line(here, capsys, name):
     Path("bad.txt").write_text("1 qid:1 1:1\n1 qid:1 1:nan\n")
     Path("cut.txt").write_text("1 qid:1 1:1\n1 qid:1 1:2")
     Path("zero.txt").write_text("1 qid:1 0:1\n")
-    Path("five.txt").write_text("5 qid:1 1:1\n1 qid:1 1:2\n")
     Path("steep.txt").write_text("200 qid:1 1:1 2:0 3:1\n0 qid:1 1:2 2:1 3:0\n")
     Path("q.txt").write_text("1 1:1\n0 1:2\n")
     Path("q.txt.query").write_text("2\n3\n")
@@ -835,10 +833,8 @@ def test_a_reader_that_stops_reading_is_no_error(here):
 
 @pytest.mark.slow
 def test_ctrl_c_ends_with_130_and_a_checkpoint(here):
-    # A utility that Numba does not serve: compiling would take half a minute, and most of it here.
-    process = start(
-        "fit", "train.txt", "--epochs", "1000000", "--utility", "average_precision", "--out", "m"
-    )
+    # Too few visits for Numba, whose compiling would take most of the time, but slow ones.
+    process = start("fit", "train.txt", "--epochs", "400", "--samples", "20000", "--out", "m")
     until = time.monotonic() + 600
     while not list(here.glob("m/checkpoint.pt")):
         assert process.poll() is None, process.stderr.read()

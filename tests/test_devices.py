@@ -18,6 +18,7 @@ from fairpg_lite import (
     MLPScorer,
     RankingDataset,
     TrainConfig,
+    err,
     evaluate,
     exposure,
     fit,
@@ -160,7 +161,7 @@ CASES = {
     "sampled": {"disparity": "group"},
     "batches": {"disparity": "individual", "batch_size": 3, "entropy": 0.1, "baseline": "loo"},
     "exact": {"disparity": "gap", "method": "exact", "batch_size": 3, "optimizer": "sgd"},
-    "err": {"disparity": "group", "utility": "err", "batch_size": 3},
+    "err": {"disparity": "group", "utility": err, "batch_size": 3},
     "bias": {
         "disparity": None,
         "lam": 0.0,
@@ -206,13 +207,12 @@ def test_a_budget(elsewhere):
 @pytest.mark.parametrize("how", ["policy", "ranking", "sampled", "scores", "matrices"])
 def test_evaluate(elsewhere, how):
     data, scorer = ragged(0), make()
-    bias = 0.5 ** torch.arange(6, dtype=torch.float64)
     options = {"ranking": {"deterministic": True}, "sampled": {"samples": 5}}.get(how, {})
     what = {
         "scores": torch.arange(data.n_documents).double(),
         "matrices": [torch.eye(int(n), dtype=torch.float64) for n in data.lengths],
     }.get(how, scorer)
-    options = {"k": 2, "bias": bias, "batch_size": 3, **options}
+    options = {"k": 2, **options}
     expected = evaluate(what, data, **options)
     with elsewhere():
         what = scorer.to(ELSEWHERE) if what is scorer else what

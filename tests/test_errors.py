@@ -53,7 +53,6 @@ CASES = {
     "metric shapes": (lambda: fl.ndcg(torch.tensor([0, 1]), torch.ones(3, 2)), ValueError, "only add sample axes"),
     "top grade": (lambda: fl.err(torch.tensor([0, 1]), torch.tensor([5.0, 0.0])), ValueError, "relevance 5.0.*max_grade=4"),
     "k": (lambda: fl.ndcg(torch.tensor([0, 1]), torch.tensor([1.0, 0.0]), k=0), ValueError, "k is 0"),
-    "graded precision": (lambda: fl.average_precision(torch.tensor([0, 1]), torch.tensor([2.0, 0.0]), gain=fl.linear_gain), ValueError, "0 or 1"),
     "exposure shape": (lambda: fl.expected_dcg(torch.ones(2), OK), ValueError, r"exposure has shape \(2,\)"),
 }  # fmt: skip
 

@@ -24,7 +24,7 @@ HEAVY = [
 # The first part of a module's name decides; a name may end in * for all that begin with it.
 RINGS = {
     1: "policy exposure exact nodes relevance metrics disparity scorers objective "
-    "evaluate evaluation _check _extras _files _version",
+    "evaluate _check _extras _files _version",
     2: "data config train history budget models preparation estimator compiled* _processes",
     3: "baselines sweep* cli figures _records _workers _cluster _tradeoff __main__",
 }

@@ -1,5 +1,6 @@
 """Scorers: one score per document or an error that says so; the mask for those who take it."""
 
+import importlib
 import math
 
 import pytest
@@ -37,11 +38,14 @@ def ragged(seed=0, d=4, count=150):
 
 
 @pytest.mark.parametrize("batch_size", [8, 64])
-def test_a_listwise_scorer_is_judged_the_same_in_any_batch(batch_size):
+def test_a_listwise_scorer_is_judged_the_same_in_any_batch(batch_size, monkeypatch):
     torch.manual_seed(0)
     scorer, data = Attention(4), ragged()
-    alone = evaluate(scorer, data, 5, batch_size=1)
-    together = evaluate(scorer, data, 5, batch_size=batch_size)
+    module = importlib.import_module("fairpg_lite.evaluate")
+    monkeypatch.setattr(module, "_AT_ONCE", 1)
+    alone = evaluate(scorer, data, 5)
+    monkeypatch.setattr(module, "_AT_ONCE", batch_size)
+    together = evaluate(scorer, data, 5)
     for name, values in alone.per_query.items():
         assert_close(together.per_query[name], values, rtol=0, atol=1e-9, equal_nan=True)
 

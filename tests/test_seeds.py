@@ -4,7 +4,6 @@ import dataclasses
 
 import numpy as np
 import pytest
-import torch
 from test_data_dataset import make
 
 import fairpg_lite as fpg
@@ -21,18 +20,12 @@ class Nothing:
         return {"value": lam}
 
 
-def evaluated(seed):
-    return fpg.evaluate(torch.zeros(5), make([2, 3]), seed=seed, samples=2)
-
-
 STREAMS = {
     "synthetic": lambda seed: fpg.synthetic(2, seed=seed),
     "german_credit": lambda seed: fpg.german_credit(seed, n_train=1, n_test=1),
     "RankingDataset.split": lambda seed: make([1, 1]).split((0.5, 0.5), seed=seed),
     "yahoo_like": lambda seed: yahoo_like(1, seed),
     "TrainConfig": lambda seed: fpg.TrainConfig(seed=seed),
-    "evaluate": evaluated,
-    "interval": lambda seed: evaluated(0).interval("ndcg", resamples=2, seed=seed),
     "Cell": lambda seed: fpg.Cell(Nothing(), 0.0, seed),
 }
 

@@ -93,7 +93,7 @@ OPTIONS: dict[str, tuple[Any, Any, str]] = {
 SETTINGS = {
     "lam": "weight of the disparity",
     "disparity": "group (D_group), gap (between groups, in both directions) or individual (D_ind)",
-    "utility": "ndcg, dcg, err, average_rank, average_precision or reciprocal_rank",
+    "utility": "ndcg or dcg",
     "gain": "of a grade in NDCG: exponential (2^grade - 1), linear or binary",
     "merit": "of a grade: identity, square or sqrt",
     "method": "of the gradient: sample, as in the paper, or exact",

@@ -11,8 +11,8 @@ import torch
 
 from fairpg_lite.cli import _common as cli
 from fairpg_lite.data import RankingDataset
+from fairpg_lite.evaluate import MEASURES
 from fairpg_lite.evaluate import evaluate as judge
-from fairpg_lite.evaluation import MEASURES
 from fairpg_lite.models import SavedModel, load_model
 from fairpg_lite.policy import PlackettLuce
 
