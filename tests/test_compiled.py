@@ -95,6 +95,15 @@ def same(data, config, make, epochs, dtype=torch.float64, close=None):
                 np.testing.assert_allclose(two.numpy(), one.numpy(), rtol=close, atol=close)
 
 
+def started(model, features, init, g, dtype):
+    """A scorer with weights within ``init`` of zero."""
+    scorer = model(features, generator=g, dtype=dtype)
+    with torch.no_grad():
+        for p in scorer.parameters():
+            p.uniform_(-init, init, generator=g)
+    return scorer
+
+
 def ragged(seed, lengths, features=None, groups=3, dtype=torch.float64, grades=4):
     """Queries of these lengths. Without ``features`` the unit matrix: weights are scores."""
     g = torch.Generator().manual_seed(seed)
@@ -163,7 +172,7 @@ def test_weights_after_epochs(settings, lengths, seed, optimizer, decay, size, m
 
     def make():
         g = torch.Generator().manual_seed(seed)
-        return model(5, init=0.5, generator=g, dtype=torch.float64)
+        return started(model, 5, 0.5, g, torch.float64)
 
     g = torch.Generator().manual_seed(seed)
     batches = [list(torch.randperm(len(data), generator=g).split(size)) for _ in range(2)]
@@ -220,7 +229,7 @@ def test_number_formats(method, features, weights):
 
         def make(model=model):
             g = torch.Generator().manual_seed(3)
-            return model(6, init=0.3, generator=g, dtype=weights)
+            return started(model, 6, 0.3, g, weights)
 
         same(data, config, make, epochs, weights, coarse)
 
@@ -303,7 +312,7 @@ class Mine(LinearScorer):
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"utility": "err"}, "utility is 'err'"),
+        ({"utility": err}, "utility is <function err"),
         ({"disparity": lambda v, m, g, k: v.sum(-1)}, "disparity is <function"),
         ({"dtype": torch.bfloat16}, "neither float32 nor float64"),
         ({"device": "meta"}, "device is 'meta'"),
