@@ -8,6 +8,7 @@ can still answer them.
 import hashlib
 import importlib.util
 import pickle
+import pkgutil
 import socket
 import sys
 import time
@@ -17,7 +18,6 @@ from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
-from importlib import resources
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -193,16 +193,12 @@ def source_hash(package: str) -> str:
 
 def sources(package: str) -> Iterator[tuple[str, bytes]]:
     """Name and content of every Python file of a package or module, from a folder or an archive."""
-    spec = importlib.util.find_spec(package)
-    if spec is None or spec.origin is None:
-        raise ModuleNotFoundError(f"No module named {package!r}", name=package)
-    if spec.submodule_search_locations is None:
-        yield f"{package}.py", spec.loader.get_data(spec.origin)  # type: ignore[union-attr]
-        return
-    folders = [(f"{package}/", resources.files(package))]
-    for prefix, folder in folders:
-        for entry in folder.iterdir():
-            if entry.is_dir():
-                folders.append((f"{prefix}{entry.name}/", entry))
-            elif entry.name.endswith(".py"):
-                yield prefix + entry.name, entry.read_bytes()
+    names = [package]
+    for name in names:
+        spec: Any = importlib.util.find_spec(name)
+        if spec is None:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+        inside = spec.submodule_search_locations
+        names += [f"{name}.{module.name}" for module in pkgutil.iter_modules(inside or [])]
+        file = name.replace(".", "/") + (".py" if inside is None else "/__init__.py")
+        yield file, spec.loader.get_data(spec.origin)

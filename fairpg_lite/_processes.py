@@ -1,7 +1,4 @@
-"""Training with few threads, and in several processes by ``torch.distributed`` (chapter 15).
-
-In a process alone, everything that speaks of several does nothing.
-"""
+"""Training with few threads, and in several processes by ``torch.distributed`` (chapter 15)."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -44,9 +41,9 @@ def total(values: Tensor) -> Tensor:
 def shares(batches: Any) -> Iterator[tuple[Batch, float]]:
     """The batches of an epoch, and the weight of each query in the mean that its update takes.
 
-    `DistributedDataParallel` takes the mean over processes. For the mean over queries a weight is
-    the number of processes by that of all their queries; a process that has no batch left repeats
-    its last with weight 0, because the others wait for its gradient.
+    `DistributedDataParallel` takes the mean over processes, so for the mean over queries a weight
+    is the number of processes by that of all their queries; a process that has no batch left
+    repeats its last with weight 0, because the others wait for its gradient.
     """
     if world() == 1:
         yield from ((batch, 1.0 / len(batch.queries)) for batch in batches)

@@ -22,7 +22,7 @@ from itertools import product
 from numbers import Real
 from pathlib import Path
 from types import FunctionType
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import torch
@@ -40,23 +40,15 @@ _ABOUT = ("lam", "seed", "seconds")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+=-]*")
 
 
-class Experiment(Protocol):
-    """One method on one data set: a frozen dataclass whose fields are its configuration."""
-
-    @property
-    def name(self) -> str: ...
-
-    def __call__(self, lam: float, seed: int) -> dict[str, Any]: ...
-
-
 @dataclass(frozen=True)
 class Cell:
-    """One run, stored as one file: ``experiment(lam, seed)``, both zero or more.
+    """One run, stored as one file: ``experiment(lam, seed)``, both zero or more, a dictionary.
 
-    Chapter 15.
+    An experiment is one method on one data set: a frozen dataclass whose fields are its
+    configuration, with a ``name`` that is stored with its results. Chapter 15.
     """
 
-    experiment: Experiment
+    experiment: Any
     lam: float
     seed: int
 
@@ -88,7 +80,7 @@ class Cell:
         return Path(out) / self.experiment.name / f"lam={lam}_seed={self.seed}.json"
 
 
-def grid(experiment: Experiment, lambdas: Iterable[float], seeds: Iterable[int]) -> list[Cell]:
+def grid(experiment: Any, lambdas: Iterable[float], seeds: Iterable[int]) -> list[Cell]:
     """Every lambda with every seed, lambda by lambda.
 
     Chapter 15.
@@ -239,9 +231,8 @@ def versions() -> dict[str, str]:
 def commit(results: Iterable[str | Path] = ()) -> str:
     """Short hash of the checkout this package runs from, with "-dirty" if its files were changed.
 
-    Changes below the directories ``results`` do not count: what a run writes may differ from the
-    commit, what it runs may not. "unknown" where the package is installed, not checked out: the
-    commit of whatever repository surrounds an installation says nothing about it.
+    What a run writes, below ``results``, may differ from the commit. "unknown" where the package is
+    installed: the commit of whatever repository surrounds it says nothing about it.
     """
     try:
         _git("ls-files", "--error-unmatch", "--", __file__)

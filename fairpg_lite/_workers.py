@@ -11,14 +11,8 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Generator, Iterator, Sequence
-from concurrent.futures import (
-    FIRST_COMPLETED,
-    BrokenExecutor,
-    CancelledError,
-    Future,
-    ThreadPoolExecutor,
-    wait,
-)
+from concurrent import futures
+from concurrent.futures import Future
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
@@ -54,10 +48,7 @@ def outcomes(
 
 
 def _in_processes(cells: Sequence[tuple[int, Cell]], n_jobs: int) -> Outcomes:
-    """On processes of this machine, killed after an error.
-
-    They are kept for the next sweep otherwise: a worker takes seconds to import torch.
-    """
+    """On processes of this machine, which are kept for the next sweep unless there is an error."""
     require("joblib", "experiments")
     from joblib.externals import loky
 
@@ -72,7 +63,7 @@ def _in_processes(cells: Sequence[tuple[int, Cell]], n_jobs: int) -> Outcomes:
         return given[-1]
 
     # Ctrl-C interrupts the main thread only, so what another hands in is always known here.
-    with ThreadPoolExecutor(1) as hand:
+    with futures.ThreadPoolExecutor(1) as hand:
         try:
             yield from _gather(lambda *job: hand.submit(submit, *job).result(), cells, 2 * workers)
         except BaseException:  # Ctrl-C, or the caller has closed this generator
@@ -97,33 +88,29 @@ def _gather(
         try:
             for number, cell in islice(waiting, at_once - len(given)):
                 given[submit(compute, cell, torch.get_default_dtype())] = number
-        except BrokenExecutor:  # what it was given before says why
+        except futures.BrokenExecutor:  # what it was given before says why
             waiting = iter(())
         if not given:
             return
-        done, _ = wait(given, timeout=1, return_when=FIRST_COMPLETED)
+        done, _ = futures.wait(given, timeout=1, return_when=futures.FIRST_COMPLETED)
         if not done:
             watch()
         for future in done:
             # An experiment's errors are in the outcome: this is its worker's, or of the way there.
-            error = CancelledError() if future.cancelled() else future.exception()
+            error = futures.CancelledError() if future.cancelled() else future.exception()
             yield given.pop(future), error or future.result()
 
 
 def compute(cell: Cell, dtype: torch.dtype) -> Record:
-    """Run one cell: its result, or the error it ended with, beside versions and seconds.
-
-    ``dtype`` is torch's default number format in the process that asked.
-    """
+    """Run one cell, in the caller's number format: its result, or the error it ended with."""
     with _ONE_AT_A_TIME:
         start = time.perf_counter()
-        outcome: Record
         try:
             with same_world(cell.seed, dtype):
                 result = cell.experiment(cell.lam, cell.seed)
             if not isinstance(result, dict):
                 raise TypeError(f"{cell.experiment.name} returned {result!r}; return a dictionary.")
-            outcome = {"status": "done", "result": plain("result", result)}
+            outcome: Record = {"status": "done", "result": plain("result", result)}
         except (Exception, SystemExit) as error:
             # The way to the error from this function on, without this machine's directories.
             frames = traceback.extract_tb(error.__traceback__)[1:]

@@ -7,15 +7,15 @@ in; the workers of a cluster need no common file system. `collect` makes one tab
 
 import os
 import warnings
-from collections.abc import Generator, Iterable, Iterator
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Generator, Iterable
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fairpg_lite import _records
 from fairpg_lite._extras import progress_bar, require
 from fairpg_lite._files import clear_leftovers, write_whole
-from fairpg_lite._records import Cell, Experiment, Record, finished, grid, key, write_cell
+from fairpg_lite._records import Cell, Record, finished, grid, key, write_cell
 from fairpg_lite._workers import outcomes
 
 if TYPE_CHECKING:
@@ -28,11 +28,7 @@ ATTEMPTS = 3
 
 
 def sweep(
-    experiment: Experiment,
-    lambdas: Iterable[float],
-    seeds: Iterable[int],
-    out: str | Path,
-    **how: Any,
+    experiment: Any, lambdas: Iterable[float], seeds: Iterable[int], out: str | Path, **how: Any
 ) -> list[Record]:
     """Run ``experiment(lam, seed)`` for every lambda and seed; ``how`` is that of `run_cells`.
 
@@ -111,12 +107,9 @@ def run_cells(
     failed = [i for i in sorted(stored) if stored[i]["status"] == "failed"]
     if failed:
         first, error = cells[failed[0]].path(out), stored[failed[0]]["error"]
-        warnings.warn(
-            f"sweep: {len(failed)} of {len(cells)} cells failed; the first is {first}: "
-            f"{error['type']}: {error['message']}. A repeated sweep tries them again.",
-            RuntimeWarning,
-            stacklevel=2,
-        )
+        said = f"sweep: {len(failed)} of {len(cells)} cells failed; the first is {first}: "
+        said += f"{error['type']}: {error['message']}. A repeated sweep tries them again."
+        warnings.warn(said, RuntimeWarning, stacklevel=2)
     return [stored[i] for i in range(len(cells))]
 
 
@@ -146,10 +139,8 @@ def _persistent(
         pending = pending[1:] + pending[:1]
 
 
-def load_cells(out: str | Path, *, failed: bool = False) -> list[Record]:
+def load_cells(out: str | Path) -> list[Record]:
     """Every finished cell of a sweep, from its files and its table, by method, lambda and seed.
-
-    With ``failed`` also the cells that ended with an error; they have "error" for "result".
 
     Chapter 15.
     """
@@ -158,8 +149,7 @@ def load_cells(out: str | Path, *, failed: bool = False) -> list[Record]:
         raise FileNotFoundError(f"load_cells: {out} is not a directory; give a sweep's `out`.")
     # Files first: `collect` writes the table before it removes them.
     files = {key(cell): cell for cell in _files(out).values()}
-    cells = (_records.read_table(out) | files).values()
-    return sorted((c for c in cells if failed or c["status"] == "done"), key=key)
+    return sorted((_records.read_table(out) | files).values(), key=key)
 
 
 def as_table(cells: Iterable[Record]) -> "pd.DataFrame":
@@ -182,9 +172,13 @@ def collect(out: str | Path, *, without: Iterable[str] = (), **about: Any) -> Pa
 
     Chapter 15.
     """
+    import fcntl  # not on Windows, where the rest works
+
     out, without = Path(out), {*without}
-    with _alone(out):
-        found = {path: cell for path, cell in _files(out).items() if cell["status"] == "done"}
+    lock = os.open(out, os.O_RDONLY)
+    fcntl.flock(lock, fcntl.LOCK_EX)  # two that collect at once would lose what one of them wrote
+    try:
+        found = _files(out)
         done = {}
         for cell in found.values():
             result = {n: v for n, v in cell["result"].items() if n not in without}
@@ -198,23 +192,12 @@ def collect(out: str | Path, *, without: Iterable[str] = (), **about: Any) -> Pa
             path.unlink(missing_ok=True)
             with suppress(OSError):  # a failed cell, or another sweep's: not empty
                 path.parent.rmdir()
+    finally:
+        os.close(lock)
     return out / _records.TABLE
 
 
-@contextmanager
-def _alone(out: Path) -> Iterator[None]:
-    """Two that collect at once would lose what one of them wrote."""
-    folder = os.open(out, os.O_RDONLY)
-    try:
-        with suppress(ImportError):  # Windows
-            import fcntl
-
-            fcntl.flock(folder, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(folder)
-
-
 def _files(out: Path) -> dict[Path, Record]:
+    """The cells that are done, by their files."""
     found = {path: _records.read_cell(path) for path in out.rglob("lam=*_seed=*.json")}
-    return {path: cell for path, cell in found.items() if cell is not None}
+    return {path: cell for path, cell in found.items() if cell and cell["status"] == "done"}

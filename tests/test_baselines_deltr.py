@@ -9,9 +9,18 @@ import pytest
 import torch
 from scipy.optimize import minimize
 
-from fairpg_lite.baselines import deltr, deltr_loss, top_exposure_gap
+from fairpg_lite import LinearScorer
+from fairpg_lite.baselines import deltr as deltr_of
+from fairpg_lite.baselines import deltr_loss, top_exposure_gap
 from fairpg_lite.baselines.deltr import GAPS
 from fairpg_lite.data import RankingDataset, synthetic
+
+
+def deltr(data, lam, scorer=None, **how):
+    """From the same linear scorer each time, unless there is one."""
+    begin = {"generator": torch.Generator().manual_seed(0), "dtype": data.features.dtype}
+    return deltr_of(data, lam, scorer=scorer or LinearScorer(data.n_features, **begin), **how)
+
 
 STORED = json.loads((Path(__file__).parent / "fixtures" / "fairsearchdeltr.json").read_text())
 

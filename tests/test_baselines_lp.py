@@ -282,12 +282,12 @@ def test_errors_name_the_input(arguments, options, error, message):
 def test_a_dataset_is_solved_query_by_query():
     data = synthetic(n_queries=4, n_docs=5, seed=1, minority=0.5, dtype=torch.float64)
     model = linear_regression(data)
-    matrices = post_process(data, model, 30.0)
+    matrices = post_process(data, model(data.features).detach(), 30.0)
     for query, P in zip(data, matrices, strict=True):
         alone = fair_ranking_lp(model(query.features).detach(), query.groups, 30.0)
         assert torch.allclose(P, alone)
     with pytest.raises(ValueError, match="no groups"):
-        post_process(data.replace(groups=None), model, 1.0)
+        post_process(data.replace(groups=None), data.relevance, 1.0)
 
 
 def test_linear_regression_is_least_squares():

@@ -9,7 +9,7 @@ import pytest
 import torch
 from sklearn.svm import LinearSVC
 
-from fairpg_lite import PlackettLuce, evaluate, ndcg
+from fairpg_lite import LinearScorer, PlackettLuce, evaluate, ndcg
 from fairpg_lite.baselines import deltr, gbdt, linear_regression, post_process, rank_svm
 from fairpg_lite.data import RankingDataset, synthetic
 
@@ -140,9 +140,12 @@ def test_few_documents_and_wrong_grades():
 def test_every_method_goes_through_the_same_evaluator():
     data = synthetic(n_queries=20, seed=3, dtype=torch.float64)
     graded = data.replace(relevance=data.relevance.round())
+    guess = linear_regression(data)(data.features).detach()
     results = {
-        "lp": evaluate(post_process(data, linear_regression(data), 50.0), data),
-        "deltr": evaluate(deltr(data, 10.0), data),
+        "lp": evaluate(
+            post_process(data, linear_regression(data)(data.features).detach(), 50.0), data
+        ),
+        "deltr": evaluate(deltr(data, 10.0, scorer=LinearScorer(2).double()), data),
         "ranksvm": evaluate(rank_svm(graded, C=10.0).scorer, data, deterministic=True),
         "regression": evaluate(gbdt(data, objective="regression"), data, deterministic=True),
         "lambdamart": evaluate(gbdt(graded), data, deterministic=True),

@@ -15,9 +15,8 @@ import torch
 from torch import Tensor, nn
 
 from fairpg_lite.data import RankingDataset
-from fairpg_lite.scorers import LinearScorer
 
-#: Which gap is squared. DELTR's own is "one-sided", where the protected group is behind.
+#: Which gap is squared.
 GAPS: dict[str, Callable[[Tensor], Tensor]] = {
     "one-sided": lambda behind: behind.relu(),
     "two-sided": lambda behind: behind,
@@ -28,9 +27,8 @@ GAPS: dict[str, Callable[[Tensor], Tensor]] = {
 def top_exposure_gap(scores: Tensor, groups: Tensor, mask: Tensor | None = None) -> Tensor:
     """How far the protected group is behind ``(…)``: others' mean top-1 exposure minus its own.
 
-    Exposure is the softmax of ``scores (…, n)`` times v_1 = 1/log2(2) = 1 (DELTR's text has the
-    natural logarithm, 1/ln 2: its lambda is ours divided by (1/ln 2)**2). A query in which one of
-    the two sides has no document has no gap: 0.
+    Exposure is the softmax of ``scores (…, n)`` times v_1 = 1 (DELTR's text has 1/ln 2: its lambda
+    is ours divided by (1/ln 2)**2). A query in which a side has no document has no gap: 0.
 
     Chapter 9.
     """
@@ -53,10 +51,9 @@ def deltr_loss(
 ) -> Tensor:
     """DELTR's loss ``(…)`` of ``scores (…, n)``, one value per query.
 
-    ``gap``: "one-sided" (DELTR: penalise the protected group being behind), "two-sided" (the plain
-    square that the paper's text describes) or "reversed" (the published notebooks: penalise it
-    being ahead). ``target``: "softmax" of relevance (DELTR), or "relevance" itself, unnormalised,
-    as in the notebooks: a query with nothing relevant then has no ranking loss.
+    ``gap``: "one-sided" (DELTR: penalise the protected group being behind), "two-sided" (the
+    paper's text: the plain square) or "reversed" (the published notebooks: penalise it being
+    ahead). ``target``: "softmax" of relevance (DELTR), or "relevance" itself (the notebooks).
 
     Chapter 9; appendix B.3 of the paper.
 
@@ -82,43 +79,38 @@ def deltr(
     train: RankingDataset,
     lam: float,
     *,
+    scorer: nn.Module,
     gap: str = "one-sided",
     target: str = "softmax",
-    scorer: nn.Module | None = None,
 ) -> nn.Module:
-    """``scorer`` (default: linear), trained to the least mean loss over the queries; also returned.
+    """``scorer``, trained in place to the least mean loss over the queries, and returned.
 
-    All queries at once by L-BFGS with a line search: the optimum that the paper's stochastic
-    descent looks for, reached also where a lambda of 1e6 makes the loss too stiff for any of its
-    learning rates. Weights that are no better than the initial ones are not kept.
+    All queries at once by L-BFGS: the optimum that the paper's stochastic descent looks for. The
+    initial weights are kept where no better ones are found.
 
     Chapter 9; appendix B.3 of the paper.
     """
     if train.groups is None or not 0 <= lam < math.inf:
         raise ValueError(f"deltr: give data with groups and a finite lam of 0 or more, not {lam}.")
-    model = scorer or LinearScorer(
-        train.n_features, generator=torch.Generator().manual_seed(0), dtype=train.features.dtype
-    )
     search = torch.optim.LBFGS(
-        model.parameters(), max_iter=300, tolerance_grad=1e-9, tolerance_change=1e-12,
+        scorer.parameters(), max_iter=300, tolerance_grad=1e-9, tolerance_change=1e-12,
         history_size=20, line_search_fn="strong_wolfe",
     )  # fmt: skip
 
     def mean_loss() -> Tensor:
-        """Leaves its gradient in the parameters, batch by batch."""
         search.zero_grad()
         total = torch.zeros(())
         for batch in train.batches(256):
             known: Any = batch.relevance, batch.groups, lam, batch.mask
-            losses = deltr_loss(model(batch.features), *known, gap=gap, target=target)
+            losses = deltr_loss(scorer(batch.features), *known, gap=gap, target=target)
             part = losses.sum() / len(train)
             part.backward()
             total = total + part.detach()
         return total
 
-    before, start = copy.deepcopy(model.state_dict()), float(mean_loss())
+    before, start = copy.deepcopy(scorer.state_dict()), float(mean_loss())
     search.step(mean_loss)
     if not float(mean_loss()) < start:
-        model.load_state_dict(before)
+        scorer.load_state_dict(before)
     search.zero_grad()
-    return model
+    return scorer

@@ -8,7 +8,6 @@ stands at each position, not in which rankings; it is a mixture of permutation m
 """
 
 import math
-from collections.abc import Callable
 from itertools import combinations
 from typing import Any, NamedTuple
 
@@ -146,23 +145,18 @@ def _solve(utility: np.ndarray, bias: np.ndarray, rows: np.ndarray, lam: float) 
 
 
 def post_process(
-    dataset: RankingDataset,
-    estimate: Callable[[Tensor], Tensor] | Tensor,
-    lam: float,
-    **options: Any,
+    dataset: RankingDataset, estimate: Tensor, lam: float, **options: Any
 ) -> list[Tensor]:
     """One matrix ``(n, n)`` of `fair_ranking_lp` for each query of ``dataset``, for `evaluate`.
 
-    ``estimate`` is a model of relevance, features ``(n, d)`` to ``(n,)`` (the paper's is
-    `linear_regression`), or the estimates themselves, ``(N,)`` for all documents in order.
+    ``estimate (N,)`` is a relevance for all documents in order; the paper's is that of
+    `linear_regression`.
 
     Chapter 9; appendix B.3 of the paper.
     """
     if dataset.groups is None:
         raise ValueError("post_process: the dataset has no groups; dataset.replace(groups=…).")
-    with torch.no_grad():
-        values = estimate if isinstance(estimate, Tensor) else estimate(dataset.features)
-    _check.same_shape("post_process", "estimate", values, "relevance", dataset.relevance.shape)
+    _check.same_shape("post_process", "estimate", estimate, "relevance", dataset.relevance.shape)
     lengths = dataset.lengths.tolist()
-    queries = zip(values.split(lengths), dataset.groups.split(lengths), strict=True)
+    queries = zip(estimate.split(lengths), dataset.groups.split(lengths), strict=True)
     return [fair_ranking_lp(guess, groups, lam, **options) for guess, groups in queries]

@@ -70,8 +70,7 @@ def rank_svm(
     """The scorer with the best NDCG@10 on ``validation`` among the values of ``C``.
 
     A single C needs no validation data (``objective`` is then nan). C weighs the *mean* over all
-    pairs, so a good value does not depend on the size of the dataset. Pairs of equally relevant
-    documents do not count; data without any other pair gives weights of zero.
+    pairs of documents that are not equally relevant; without such a pair all weights are zero.
 
     Chapter 10.
     """
@@ -97,10 +96,7 @@ def rank_svm(
 
 
 def _newton(features: Tensor, pairs: Tensor, start: np.ndarray, C: float) -> np.ndarray:
-    """The best weights for ``pairs (2, p)``, each a better and a worse document.
-
-    The loss is piecewise quadratic, so that a few Newton steps end at the minimum.
-    """
+    """The best weights for ``pairs (2, p)``, each a better and a worse document."""
     better, worse = pairs
     if not len(better):
         return np.zeros_like(start)
@@ -130,10 +126,7 @@ def _newton(features: Tensor, pairs: Tensor, start: np.ndarray, C: float) -> np.
         value, start, jac=True, hessp=curvature, method="Newton-CG", options=options
     )
     if result.status == 1:  # 2 is the end as well: rounding hides the rest of the way down
-        raise RuntimeError(
-            f"rank_svm: C={C} is not solved after {_NEWTON_STEPS} Newton steps; "
-            "rescale the features (dataset.normalize)."
-        )
+        raise RuntimeError(f"rank_svm: C={C} takes more than {_NEWTON_STEPS} Newton steps.")
     return result.x
 
 
@@ -166,8 +159,7 @@ def gbdt(
     """Train trees with ``objective`` "lambdarank" (LambdaMART) or "regression" on the grades.
 
     With ``validation`` data training stops when NDCG@10 (for regression: the squared error) has not
-    improved there for 30 rounds, and the best round is kept. "lambdarank" needs whole grades 0..30.
-    Too few documents for a single split (LightGBM wants 20 in a leaf) give a constant score.
+    improved there for 30 rounds, and the best round is kept. "lambdarank" needs whole grades.
 
     Chapter 10.
     """

@@ -16,14 +16,8 @@ from fairpg_lite.cli._common import DONE, FAILED, INTERRUPTED, WRONG_CALL, Parse
 
 _DESCRIPTION = """\
 Fair rankings from the command line: train a Fair-PG-Rank policy on LETOR/SVMlight files,
-evaluate it, rank with it, or draw the trade-off between utility and fairness.
-
-examples:
-  fairpg-lite fit train.txt --valid valid.txt --group-feature 5 --lam 1 --out model/
-  fairpg-lite evaluate model/ test.txt --k 10
-  fairpg-lite rank model/ test.txt --samples 3 --seed 1 | head
-  fairpg-lite sweep train.txt --test test.txt --group-feature 5 --lam 0 1 10 100 --out sweep/
-  fairpg-lite COMMAND --help"""
+evaluate it, rank with it, or draw the trade-off between utility and fairness. Each command has
+examples: fairpg-lite COMMAND --help"""
 _FORMAT = """\
 files: LETOR/SVMlight text, plain or compressed (.gz, .bz2, .xz), one document per line:
   <grade> qid:<query> <feature id>:<value> ... [# comment]"""

@@ -17,6 +17,7 @@ from fairpg_lite._check import SEED_LIMIT
 from fairpg_lite._files import write_whole
 from fairpg_lite.config import TrainConfig
 from fairpg_lite.data import LetorError, RankingDataset, load_letor
+from fairpg_lite.preparation import NORMALIZATIONS
 
 DONE, FAILED, WRONG_CALL, INTERRUPTED = 0, 1, 2, 130
 
@@ -67,19 +68,15 @@ OPTIONS: dict[str, tuple[Any, Any, str]] = {
     "--valid-groups": (path, None, "the same for the validation file"),
     "--test-groups": (path, None, "the same for the test file"),
     "--group-feature": (WHOLE, None, "id of the feature that holds the groups"),
-    "--group-threshold": (float, None, "group 1 is where it is above that, group 0 the rest; "
-                          "without it, one group per value"),
-    "--n-features": (COUNT, None, "number of features, for sparse files whose last ones may not "
-                     "occur; without it, the largest id in the file"),
+    "--group-threshold": (float, None, "group 1 is where it is above; else a group per value"),
+    "--n-features": (COUNT, None, "number of features, for sparse files that may lack the last"),
     "--zero-based": (bool, None, "feature ids begin at 0"),
-    "--normalize": (("none", "minmax", "standard"), "none", "scale features to [0, 1] within each "
-                    "query, or to mean 0 and deviation 1 over TRAIN"),
+    "--normalize": (NORMALIZATIONS, "none", "scale features by their query's range, or by TRAIN"),
     "--hidden": (COUNT, None, "units of a hidden layer; without it, the scorer is linear"),
-    "--budget": (float, None, "find the least lambda whose disparity on TRAIN, or on --valid, is "
-                 "at most that"),
+    "--budget": (float, None, "find the least lambda with no more disparity on --valid or TRAIN"),
     "--k": (COUNT, None, "cut-off of NDCG@k and ERR"),
     "--undefined": (("0", "1", "skip"), "1", "NDCG of a query with nothing relevant; skip leaves "
-                    "out of each mean the queries where it has no answer (D_group counts 0 else)"),
+                    "such queries out, and those without D_group, which is 0 there otherwise"),
     "--format": (("jsonl", "trec"), "jsonl", "see above"),
     "--seeds": (COUNT, 5, "runs at each lambda"),
     "--jobs": (COUNT, 1, "processes on this machine"),
@@ -100,12 +97,8 @@ SETTINGS = {
     "samples": "rankings drawn per query",
     "epochs": "passes over the queries",
     "batch_size": "queries per update",
-    "optimizer": "adam or sgd",
     "lr": "learning rate",
-    "lr_decay": "its factor after an epoch",
-    "weight_decay": "L2 penalty",
     "entropy": "weight of the entropy regulariser",
-    "entropy_decay": "its factor after an epoch",
     "patience": "stop after so many epochs without a better objective on --valid",
     "seed": "fixes initial weights, order and draws",
 }

@@ -76,18 +76,14 @@ def fit_options(parser: argparse.ArgumentParser) -> None:
 def fit(args: argparse.Namespace) -> int:
     """Train a policy on LETOR files, and leave a model directory.
 
-    The policy maximises utility less lambda times disparity (Fair-PG-Rank). DIR gets model.json,
-    which says in plain text how the model was made and holds the weights. A killed training
-    continues when the same command is given again (with --budget it starts afresh).
+    The policy maximises utility less lambda times disparity (Fair-PG-Rank). The directory gets
+    model.json, which says in plain text how the model was made and holds the weights. A killed
+    training continues when the same command is given again (with --budget it starts afresh).
 
     examples:
-      fairpg-lite fit train.txt --out model/                                    plain PG-Rank
       fairpg-lite fit train.txt --valid valid.txt --group-feature 5 --lam 1 --out model/
       fairpg-lite fit train.txt --disparity individual --lam 10 --method exact --out model/
       fairpg-lite fit train.txt --valid valid.txt --group-feature 5 --budget 0.01 --out model/
-
-    groups: from a feature (--group-feature, above --group-threshold or one group per value), or
-      from a file with one label per document (--groups); needed for --disparity group.
     """
     config = _config(args)
     prepare, data = _data(args, args.lam > 0 or args.budget is not None, "valid")
@@ -158,36 +154,22 @@ def sweep(args: argparse.Namespace) -> int:
     """The trade-off curve: models at several lambdas and seeds.
 
     Train a policy at every lambda and seed on TRAIN, judge each on TEST, and draw utility against
-    disparity. DIR gets table.csv (a row for each run), tradeoff.png and tradeoff.svg (means over
-    seeds with 95 % intervals) and the models, for evaluate and rank. Killed at any moment, the
-    same command goes on where it was; more values of --lam, or more --seeds, are added.
+    disparity. The directory gets table.csv (a row for each run), tradeoff.png and tradeoff.svg
+    (means over seeds with 95 % intervals) and the models. Killed at any moment, the same command
+    goes on where it was; more values of --lam, or more --seeds, are added.
 
     examples:
       fairpg-lite sweep train.txt --test test.txt --group-feature 5 --lam 0 1 10 100 --out sweep/
-      fairpg-lite sweep train.txt --test test.txt --disparity individual --lam 0 1 --out sweep/
-      fairpg-lite sweep ... --jobs 4 --out sweep/
       fairpg-lite sweep ... --scheduler tcp://host:8786 --out sweep/
     """
     config = _config(args, lam=0.0)
     prepare, data = _data(args, any(lam > 0 for lam in args.lam), "test", "valid")
-    table = tradeoff(
-        data["train"],
-        data["test"],
-        dict.fromkeys(args.lam),
-        args.seeds,
-        out=args.out,
-        valid=data.get("valid"),
-        config=config,
-        hidden=args.hidden,
-        judge=judging(args, args.gain, args.merit),
-        prepare=prepare,
-        name="Fair-PG-Rank",
-        n_jobs=args.jobs,
-        scheduler=args.scheduler,
-        patience=args.cluster_patience,
-        force=args.force,
-        progress=cli.bars(args),
-    )
+    how: dict[str, Any] = {"n_jobs": args.jobs, "scheduler": args.scheduler, "force": args.force}
+    how |= {"patience": args.cluster_patience, "progress": cli.bars(args)}
+    how |= {"valid": data.get("valid"), "judge": judging(args, args.gain, args.merit)}
+    how |= {"config": config, "hidden": args.hidden, "prepare": prepare, "name": "Fair-PG-Rank"}
+    lams = dict.fromkeys(args.lam)
+    table = tradeoff(data["train"], data["test"], lams, args.seeds, out=args.out, **how)
     measure = {"group": "d_group", "gap": "group_gap"}.get(args.disparity, "d_ind")
     with style():
         figure = plot_tradeoff(table, x=measure).figure

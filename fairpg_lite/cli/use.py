@@ -58,15 +58,12 @@ def evaluate(args: argparse.Namespace) -> int:
     queries and exact.
 
     examples:
-      fairpg-lite evaluate model/ test.txt
       fairpg-lite evaluate model/ test.txt --k 10 --undefined skip
       fairpg-lite evaluate fair/ plain/ test.txt                 two models, query by query
 
-    measures: NDCG and NDCG@k, ERR (at k as well), average rank of what is relevant, D_ind, D_group
-      and the gap between groups in both directions (absent without groups). Exposure: 1/log2(1 +
-      position). Gain and merit are those of the training, unless there is a --gain. The column
-      "queries" counts those where a measure has an answer of its own: most have none where
-      nothing is relevant, D_group none where a group or its merit is absent.
+    Gain and merit are those of the training, unless there is a --gain. The column "queries" counts
+    those where a measure has an answer of its own: most have none where nothing is relevant,
+    D_group none where a group or its merit is absent.
     """
     if len(args.model) > 2:
         raise cli.UsageError("evaluate compares two models at most.")
@@ -134,12 +131,9 @@ def rank(args: argparse.Namespace) -> int:
       fairpg-lite rank model/ test.txt --samples 3 --seed 7 > rankings.jsonl
       fairpg-lite rank model/ test.txt --format trec --seed 1 > run.1.txt
 
-    output: documents have the names that comments give them (#docid = NAME), otherwise numbers
-      from 0 within their query, in the order of the file. Grades are read but not used.
-      jsonl  one ranking per line, best document first:
-             {"query": 7, "sample": 0, "ranking": [2, 0, 1]}
-      trec   a run, as trec_eval, pytrec_eval and ir_measures read it: one draw, so each --seed
-             gives a run of its own
+    output: on each line a ranking, best first, {"query": 7, "sample": 0, "ranking": [2, 0, 1]}, or
+      a run as trec_eval reads it, of one draw. Documents have the names that comments give them
+      (#docid = NAME), otherwise numbers from 0 within their query, in the order of the file.
     """
     if args.format == "trec" and args.samples > 1:
         raise cli.UsageError("a TREC run is one draw; rank again with another --seed for the next.")
