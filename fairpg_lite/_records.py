@@ -45,7 +45,9 @@ class Cell:
     """One run, stored as one file: ``experiment(lam, seed)``, both zero or more, a dictionary.
 
     An experiment is one method on one data set: a frozen dataclass whose fields are its
-    configuration, with a ``name`` that is stored with its results. Chapter 15.
+    configuration, with a ``name`` that is stored with its results.
+
+    Chapter 15.
     """
 
     experiment: Any

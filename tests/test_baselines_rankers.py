@@ -142,9 +142,7 @@ def test_every_method_goes_through_the_same_evaluator():
     graded = data.replace(relevance=data.relevance.round())
     guess = linear_regression(data)(data.features).detach()
     results = {
-        "lp": evaluate(
-            post_process(data, linear_regression(data)(data.features).detach(), 50.0), data
-        ),
+        "lp": evaluate(post_process(data, guess, 50.0), data),
         "deltr": evaluate(deltr(data, 10.0, scorer=LinearScorer(2).double()), data),
         "ranksvm": evaluate(rank_svm(graded, C=10.0).scorer, data, deterministic=True),
         "regression": evaluate(gbdt(data, objective="regression"), data, deterministic=True),
