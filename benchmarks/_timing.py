@@ -36,7 +36,7 @@ def provenance(command: str) -> dict[str, Any]:
     """Where a result file comes from."""
     return {
         "command": command,
-        "commit": _records.commit([RESULTS]),
+        "commit": _records.commit(),
         **_records.versions(),
         "machine": platform.machine(),
         "threads": torch.get_num_threads(),

@@ -230,22 +230,17 @@ def versions() -> dict[str, str]:
     return found
 
 
-def commit(results: Iterable[str | Path] = ()) -> str:
-    """Short hash of the checkout this package runs from, with "-dirty" if its files were changed.
+def commit() -> str:
+    """Short hash of the checkout this package runs from, with "-dirty" if code was changed since.
 
-    What a run writes, below ``results``, may differ from the commit. "unknown" where the package is
-    installed: the commit of whatever repository surrounds it says nothing about it.
+    "unknown" where the package is installed: the repository around it says nothing about it.
     """
     try:
         _git("ls-files", "--error-unmatch", "--", __file__)
-        top, name = _git("rev-parse", "--show-toplevel"), _git("rev-parse", "--short", "HEAD")
-        paths = [Path(result).resolve() for result in results]
-        inside = [path.relative_to(top) for path in paths if Path(top) in path.parents]
-        spared = [f":(exclude,top,literal){path.as_posix()}" for path in inside]
-        changed = _git("status", "--porcelain", "--untracked-files=no", "--", ":/", *spared)
+        changed = _git("status", "--porcelain", "--untracked-files=no", "--", ":/*.py", ".")
+        return _git("rev-parse", "--short", "HEAD") + ("-dirty" if changed else "")
     except (OSError, subprocess.CalledProcessError):  # no git, or no repository of ours
         return "unknown"
-    return name + ("-dirty" if changed else "")
 
 
 def _git(*words: str) -> str:

@@ -92,7 +92,7 @@ def run_cells(
         # Before hours are spent; another sweep on this directory may probe it at the same moment.
         write_whole(folder / ".probe", "").unlink(missing_ok=True)
     # Workers run this code to the letter, or they are refused: its commit is theirs.
-    commit = _records.commit([out]) if pending else ""
+    commit = _records.commit() if pending else ""
     with progress_bar(description, len(cells), "cell", progress) as bar:
         bar.update(len(stored))
         with closing(_persistent(cells, pending, n_jobs, scheduler, patience)) as results:

@@ -147,7 +147,7 @@ def test_a_stored_cell(tmp_path):
     assert [stored] == cells
     assert text == json.dumps(stored, indent=1, sort_keys=True) + "\n"
     assert stored.pop("seconds") >= 0
-    assert stored.pop("commit") == _records.commit([tmp_path])
+    assert stored.pop("commit") == _records.commit()
     versions = stored.pop("versions")
     assert versions["torch"] == torch.__version__
     assert versions["python"] == sys.version.split()[0]
@@ -620,10 +620,10 @@ def git(folder, *words):
 
 
 def test_commit_of_a_checkout(tmp_path, monkeypatch):
-    package, results = tmp_path / "package", tmp_path / "results"
-    for folder in (package, results):
-        folder.mkdir()
-        (folder / "file.py").write_text("1")
+    package, results, other = (tmp_path / name for name in ("package", "results", "other"))
+    for file in (package / "file.py", package / "data.json", results / "a.csv", other / "file.py"):
+        file.parent.mkdir(exist_ok=True)
+        file.write_text("1")
     monkeypatch.setattr(_records, "__file__", str(package / "file.py"))
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))  # one above is not ours
     assert _records.commit() == "unknown"
@@ -635,11 +635,13 @@ def test_commit_of_a_checkout(tmp_path, monkeypatch):
     git(tmp_path, "commit", "-m", "all")
     clean = _records.commit()
     assert re.fullmatch("[0-9a-f]{7,}", clean)
-    (results / "file.py").write_text("2")
-    assert _records.commit() == f"{clean}-dirty"
-    assert _records.commit([results, Path("/")]) == clean
-    (package / "file.py").write_text("2")
-    assert _records.commit([results]) == f"{clean}-dirty"
+    (results / "a.csv").write_text("2")  # what a run writes is not what it runs
+    assert _records.commit() == clean
+    for file in (package / "file.py", package / "data.json", other / "file.py"):
+        file.write_text("2")
+        assert _records.commit() == f"{clean}-dirty"
+        file.write_text("1")
+    assert _records.commit() == clean
     monkeypatch.setenv("PATH", "")
     assert _records.commit() == "unknown"
 
@@ -719,10 +721,10 @@ def test_a_failed_cell_is_no_row_and_stays_to_be_tried_again(tmp_path):
 @pytest.mark.parametrize("writes", range(3))
 def test_killed_while_collecting(tmp_path, monkeypatch, writes):
     """After none, one or both of its two writes: nothing is lost, and the next one mends it."""
-    monkeypatch.setattr(_records, "commit", lambda results=(): "first")
+    monkeypatch.setattr(_records, "commit", lambda: "first")
     quiet(Plain(), [5], range(2), tmp_path)
     collect(tmp_path)
-    monkeypatch.setattr(_records, "commit", lambda results=(): "later")
+    monkeypatch.setattr(_records, "commit", lambda: "later")
     quiet(Careless(5), [0], range(2), tmp_path)  # another method and origin, before it in order
     cells = load_cells(tmp_path)
     write, count = _records.write_whole, []

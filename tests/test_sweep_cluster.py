@@ -239,7 +239,7 @@ def test_every_record_has_the_commit_of_the_code_that_ran(scheduler, tmp_path, m
     """An older package joins in the midst: none of its numbers is stored under our commit."""
     address, worker, _ = scheduler
     worker(str(ROOT))
-    monkeypatch.setattr(_records, "commit", lambda results=(): "of this code")
+    monkeypatch.setattr(_records, "commit", lambda: "of this code")
     write, old = sweep_module.write_cell, []
 
     def join(path, cell):

@@ -117,9 +117,10 @@ def add(parser: Any, *names: str, **changes: Any) -> None:
             short = ["-q"] if name == "--quiet" else []
             parser.add_argument(*short, name, action="store_true", help=text)
             continue
-        how: dict[str, Any] = {"help": text, "default": default}
-        how["metavar"] = "X" if name[0] == "-" else name.upper()
-        how |= {"choices": kind} if isinstance(kind, tuple) else {"type": kind}
+        how: dict[str, Any] = {"help": text, "default": default, "choices": kind}
+        if not isinstance(kind, tuple):
+            metavar = "X" if name.startswith("-") else name.upper()
+            how |= {"choices": None, "type": kind, "metavar": metavar}
         how |= changes
         how["help"] += "" if how["default"] is None else " (default %(default)s)"
         parser.add_argument(name, **how)
