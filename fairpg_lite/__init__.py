@@ -7,7 +7,7 @@ for Fairness in Ranking" (NeurIPS 2019). The book derives every function; start 
 from fairpg_lite._tradeoff import tradeoff
 from fairpg_lite._version import __version__
 from fairpg_lite.budget import BudgetResult, fit_to_budget
-from fairpg_lite.config import TrainConfig
+from fairpg_lite.config import History, TrainConfig
 from fairpg_lite.data import (
     LetorError,
     RankingDataset,
@@ -22,7 +22,6 @@ from fairpg_lite.disparity import group_disparity, individual_disparity
 from fairpg_lite.estimator import FairRanker
 from fairpg_lite.evaluate import Evaluation, evaluate
 from fairpg_lite.exposure import position_bias, ranking_exposure
-from fairpg_lite.history import History
 from fairpg_lite.metrics import (
     average_rank,
     dcg,
@@ -32,7 +31,7 @@ from fairpg_lite.metrics import (
     ideal_dcg,
     ndcg,
 )
-from fairpg_lite.models import SavedModel, load_model, register_scorer, save_model
+from fairpg_lite.models import SavedModel, load_model, save_model
 from fairpg_lite.policy import PlackettLuce
 from fairpg_lite.preparation import Preparation
 from fairpg_lite.relevance import MERITS, binary_gain, exponential_gain, linear_gain, merit_of
@@ -80,7 +79,6 @@ __all__ = [
     "ndcg",
     "position_bias",
     "ranking_exposure",
-    "register_scorer",
     "run_cells",
     "save_letor",
     "save_model",

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch import nn
 
 from fairpg_lite._records import key
 from fairpg_lite.config import TrainConfig
@@ -15,20 +14,11 @@ from fairpg_lite.data import RankingDataset
 from fairpg_lite.evaluate import evaluate
 from fairpg_lite.models import save_model
 from fairpg_lite.preparation import Preparation
-from fairpg_lite.scorers import LinearScorer, MLPScorer
 from fairpg_lite.sweep import as_table, collect, grid, load_cells, run_cells
-from fairpg_lite.train import fit
+from fairpg_lite.train import fit, new_scorer
 
 if TYPE_CHECKING:
     import pandas as pd
-
-
-def new_scorer(train: RankingDataset, hidden: int | None, seed: int) -> nn.Module:
-    """An untrained scorer for ``train``: linear, or with a layer of ``hidden`` units."""
-    generator, dtype = torch.Generator().manual_seed(seed), train.features.dtype
-    if hidden is None:
-        return LinearScorer(train.n_features, generator=generator, dtype=dtype)
-    return MLPScorer(train.n_features, hidden, generator=generator, dtype=dtype)
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,8 @@ from dataclasses import dataclass, field
 from torch import nn
 
 from fairpg_lite._extras import progress_bar
-from fairpg_lite.config import TrainConfig
+from fairpg_lite.config import History, TrainConfig
 from fairpg_lite.data import RankingDataset
-from fairpg_lite.history import History
 from fairpg_lite.train import fit, objective_on
 
 # Doublings of lambda in a row that may leave the disparity where it is before we call it stuck.

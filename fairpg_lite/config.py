@@ -1,6 +1,7 @@
-"""What to train, and how: one frozen dataclass, one sentence per field (chapter 7)."""
+"""What a training run is told, and what it tells: `TrainConfig` and `History` (chapter 7)."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 
@@ -19,13 +20,13 @@ class TrainConfig(Objective):
     """
 
     entropy_decay: float = 1.0
-    """Factor on the entropy weight after every epoch."""
+    """Factor on the entropy weight after every epoch, at most 1."""
     optimizer: str = "adam"
     """"adam" or "sgd"."""
     lr: float = 1e-3
     """Learning rate."""
     lr_decay: float = 1.0
-    """Factor on the learning rate after every epoch."""
+    """Factor on the learning rate after every epoch, at most 1."""
     weight_decay: float = 0.0
     """L2 penalty handed to the optimiser."""
     epochs: int = 20
@@ -55,10 +56,13 @@ class TrainConfig(Objective):
         _check.seed(f"{type(self).__name__}: seed", self.seed)
         if self.patience is not None:
             self._whole("patience")
+        for name in ("lr_decay", "entropy_decay"):
+            if getattr(self, name) > 1:
+                self._refuse(name, "a decay makes less; give at most 1")
         try:
             object.__setattr__(self, "device", str(torch.device(self.device)))
         except (RuntimeError, TypeError):
-            self._refuse("device", "give the name of a device that PyTorch knows, such as 'cpu'")
+            self._refuse("device", "give a device that PyTorch knows, such as 'cpu'")
 
     def check_data(self, dataset: RankingDataset) -> None:
         """Refuse queries that cannot be trained on with these settings."""
@@ -66,8 +70,8 @@ class TrainConfig(Objective):
             raise ValueError("fit: the dataset holds no query.")
         if self.lam > 0 and self.disparity in GROUP_DISPARITIES and dataset.groups is None:
             raise ValueError(
-                f"fit: disparity={self.disparity!r} with lam > 0 needs groups, and the dataset has "
-                "none; pass groups= to RankingDataset, or choose disparity='individual'."
+                f"fit: disparity={self.disparity!r} with lam > 0 needs groups; pass groups= to "
+                "RankingDataset, or choose disparity='individual'."
             )
         # In pieces: on the whole array the check would need as much memory again, and more.
         for start in range(0, dataset.n_documents, 8192):
@@ -79,3 +83,51 @@ class TrainConfig(Objective):
                     f"fit: features of query {dataset.query_ids[query]} (document {start + row}) "
                     f"hold {piece[row, column].item()}; they must be finite."
                 )
+
+
+@dataclass
+class History:
+    """One entry per epoch in each list; returned by ``fit``.
+
+    ``utility`` and ``disparity`` are means over the training queries as seen during the epoch
+    (sampled if the training sampled); ``valid_utility`` and ``valid_disparity`` are exact, on the
+    validation set, after the epoch.
+
+    Chapter 7.
+    """
+
+    config: dict[str, Any] = field(default_factory=dict)
+    utility: list[float] = field(default_factory=list)
+    disparity: list[float] = field(default_factory=list)
+    entropy: list[float] = field(default_factory=list)
+    gradient_norm: list[float] = field(default_factory=list)
+    seconds: list[float] = field(default_factory=list)
+    valid_utility: list[float] = field(default_factory=list)
+    valid_disparity: list[float] = field(default_factory=list)
+    stopped: str = ""
+    """Why training ended, "epochs", "patience" or "interrupted"."""
+    kept: int = 0
+    """The epoch, counted from 1, whose weights the scorer holds; 0 before the first."""
+    compiled: bool = False
+    """Whether the compiled way trained, and not autograd; the numbers are the same."""
+
+    def __len__(self) -> int:
+        return len(self.utility)
+
+    def __repr__(self) -> str:
+        epochs, stopped, kept, *_ = (told := self.summary()).values()
+        measures = ", ".join(f"{k.replace('_', ' ')} {v:.5f}" for k, v in list(told.items())[3:])
+        of = "" if kept == epochs else f", of which {kept} is kept"
+        return f"History({epochs} epochs{of}: {measures}, stopped by {stopped or 'nothing yet'})"
+
+    def append(self, **values: float) -> None:
+        """Add a value to each of the named lists."""
+        for name, value in values.items():
+            getattr(self, name).append(value)
+
+    def summary(self) -> dict[str, Any]:
+        """The training in few numbers; without times, so that equal runs give equal files."""
+        kept = self.kept or len(self)
+        names = ("utility", "disparity", "valid_utility", "valid_disparity")
+        last = {name: getattr(self, name)[kept - 1] for name in names if getattr(self, name)}
+        return {"epochs": len(self), "stopped": self.stopped, "kept": kept, **last}

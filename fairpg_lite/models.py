@@ -1,15 +1,16 @@
-"""Saving a trained scorer and reading it back: one readable file, model.json, and no pickle.
+"""What outlives a training: the model, in one readable file without pickle; and checkpoints.
 
-It names the format and its version, the kind and sizes of the scorer, how its features were
-prepared, the settings and outcome of the training, and holds the weights as decimal numbers that
-give every bit back, under a SHA-256. One file is replaced in one step, so whoever reads sees the
-old model or the new one, however many write. Loading runs no code from the file, allocates no more
-than the file's own size warrants, and refuses what is foreign, damaged or of another version.
+model.json names the format and its version, the kind of the scorer, how its features were prepared,
+the settings and outcome of the training, and holds the weights as decimal numbers that give every
+bit back, under a SHA-256. It is replaced in one step, so whoever reads sees the old model or the
+new one, however many write. Loading runs no code from the file, allocates no more than the file's
+own size warrants, and refuses what is foreign, damaged or of another version.
 """
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,26 +20,16 @@ from torch import Tensor, nn
 
 from fairpg_lite._files import write_whole
 from fairpg_lite._version import __version__
-from fairpg_lite.config import TrainConfig
-from fairpg_lite.history import History, refusing
+from fairpg_lite.config import History, TrainConfig
+from fairpg_lite.data import RankingDataset
 from fairpg_lite.preparation import Preparation
 from fairpg_lite.scorers import LinearScorer, MLPScorer
 
-FORMAT, VERSION = "fairpg_lite.model", 2
+FORMAT, VERSION, CHECKPOINT = "fairpg_lite.model", 3, 4
 META = "model.json"
-_DTYPES = {"float32": torch.float32, "float64": torch.float64, "int64": torch.int64}
-
-Sizes = dict[str, int | bool]
-_KINDS: dict[str, tuple[type[nn.Module], Callable[[Any], Sizes]]] = {
-    "linear": (
-        LinearScorer,
-        lambda s: {"n_features": s.linear.in_features, "bias": s.linear.bias is not None},
-    ),
-    "neural": (
-        MLPScorer,
-        lambda s: {"n_features": s.hidden.in_features, "hidden": s.hidden.out_features},
-    ),
-}
+_KINDS = {LinearScorer: "linear", MLPScorer: "neural"}
+_DTYPES = {"float32": torch.float32, "float64": torch.float64}
+_AFRESH = "delete it to start afresh"
 
 
 @dataclass(frozen=True)
@@ -57,19 +48,6 @@ class SavedModel:
     """model.json, without the weights."""
 
 
-def register_scorer(kind: str, cls: type[nn.Module], sizes: Callable[[Any], Sizes]) -> None:
-    """Let `save_model` and `load_model` handle scorers of class ``cls`` under the name ``kind``.
-
-    ``sizes(scorer)`` gives the whole numbers (and booleans) with which ``cls(**sizes)`` makes a
-    scorer of the same shape; ``n_features`` must be among them. Register before loading, too.
-
-    Chapter 10.
-    """
-    if _KINDS.get(kind, (cls,))[0] is not cls:
-        raise ValueError(f"register_scorer: {kind!r} is taken by {_KINDS[kind][0].__name__}.")
-    _KINDS[kind] = (cls, sizes)
-
-
 def save_model(
     scorer: nn.Module,
     directory: str | Path,
@@ -80,18 +58,12 @@ def save_model(
     notes: Mapping[str, Any] | None = None,
     overwrite: bool = False,
 ) -> None:
-    """Write ``scorer`` to ``directory`` as model.json, all or nothing.
+    """Write a `LinearScorer` or an `MLPScorer` to ``directory`` as model.json, all or nothing.
+
+    ``prepare`` says how the features were made; ``config``, ``history`` and ``notes`` are kept for
+    whoever asks later how the model came about. An older model is replaced with ``overwrite`` only.
 
     Chapter 10.
-
-    Args:
-        scorer: A `LinearScorer`, an `MLPScorer`, or of a class that was registered.
-        directory: Made if it is not there.
-        prepare: How the features were made; without it the scorer takes them as they are.
-        config: Kept, like ``history``, for whoever asks later how the model came about.
-        history: What `fit` returned.
-        notes: Plain values to keep as well.
-        overwrite: Whether an older model there may be replaced.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -102,12 +74,17 @@ def save_model(
     )
     """
     file = Path(directory) / META
-    kind, sizes = _describe(scorer)
-    prepare = prepare or Preparation(int(sizes["n_features"]))
-    if prepare.n_scored != sizes["n_features"]:
+    if type(scorer) not in _KINDS:  # a subclass may compute something else
+        raise TypeError(
+            f"save_model: {type(scorer).__name__} is neither LinearScorer nor MLPScorer, and "
+            "loading it would run its code; torch.save its state_dict(), and keep the class."
+        )
+    n_features = next(scorer.parameters()).shape[1]
+    prepare = prepare or Preparation(n_features)
+    if prepare.n_scored != n_features:
         raise ValueError(
-            f"save_model: the scorer takes {sizes['n_features']} features, the preparation "
-            f"gives {prepare.n_scored}."
+            f"save_model: the scorer takes {n_features} features, the preparation gives "
+            f"{prepare.n_scored}."
         )
     if file.exists() and _header(file) is None:
         raise ValueError(f"save_model: {file} is not ours; choose another directory.")
@@ -120,9 +97,7 @@ def save_model(
         "format": FORMAT,
         "version": VERSION,
         "fairpg_lite": __version__,
-        "kind": kind,
-        "sizes": sizes,
-        "dtype": str(next(scorer.parameters()).dtype).removeprefix("torch."),
+        "kind": _KINDS[type(scorer)],
         "prepare": prepare.to_dict(),
         "training": None if config is None else config.to_dict(),
         "history": None if history is None else history.summary(),
@@ -138,49 +113,34 @@ def load_model(directory: str | Path) -> SavedModel:
 
     Chapter 10.
     """
-    folder = Path(directory)
-    if not folder.is_dir():
-        why = "is a file; name the directory that holds model.json" if folder.exists() else "absent"
-        raise FileNotFoundError(f"load_model: {folder}: {why}.")
-    meta = _header(folder / META)
+    file = Path(directory) / META
+    if not file.is_file():
+        raise FileNotFoundError(f"load_model: no file {file}; name the directory that holds it.")
+    meta = _header(file)
     if meta is None:
         raise ValueError(
-            f"load_model: {folder} holds no model of fairpg_lite (no model.json that names "
-            f"{FORMAT!r} as its format, and a version)."
+            f"load_model: {file} is no model of fairpg_lite (its format is to be {FORMAT!r})."
         )
-    if meta["version"] != VERSION:
-        remedy = "Install a newer" if meta["version"] > VERSION else "Train anew, or use that"
+    if meta["version"] not in (2, VERSION):  # version 2 told sizes, too
         raise ValueError(
-            f"load_model: {folder} has format version {meta['version']}, written by fairpg_lite "
-            f"{meta.get('fairpg_lite')}; this is {__version__} and reads version {VERSION}. "
-            f"{remedy} fairpg_lite."
+            f"load_model: {file} has format version {meta['version']}, this fairpg_lite reads "
+            f"{VERSION}; use fairpg_lite {meta.get('fairpg_lite')}, which wrote it, or train anew."
         )
-    kind = meta.get("kind")
-    if not isinstance(kind, str) or kind not in _KINDS:
-        raise ValueError(
-            f"load_model: {folder} holds a scorer of kind {kind!r}, known are "
-            f"{', '.join(map(repr, _KINDS))}; call register_scorer before loading."
-        )
-    with refusing(f"load_model: the model in {folder}", "train or copy it anew"):
-        weights, sizes, cls = meta.pop("weights"), meta["sizes"], _KINDS[kind][0]
+    with refusing(f"load_model: {file}", "train or copy it anew"):
+        weights = meta.pop("weights")
         if _digest(weights) != meta["sha256"]:
             raise ValueError(f"the SHA-256 of its weights is not {meta['sha256']}")
         parts: dict[str, dict[str, Tensor]] = {"scorer": {}, "prepare": {}}
         for name, stored in weights.items():
             part, _, own = name.partition(".")
             parts[part][own] = _tensor(name, stored)
-        with torch.device("meta"):  # sizes without memory: they may be anything as yet
-            shapes = _shapes(cls(**sizes).to(_DTYPES[meta["dtype"]]).state_dict())
-        if shapes != _shapes(parts["scorer"]):
-            raise ValueError(f"weights of {_shapes(parts['scorer'])} do not fit sizes {sizes}")
         fields = {**meta["prepare"], **parts["prepare"]}
         prepare = Preparation(**{**fields, "group_values": tuple(fields["group_values"])})
+        scorer = _made(meta["kind"], parts["scorer"])
         if len(parts["prepare"]) != (2 if prepare.normalize == "standard" else 0):
             raise ValueError("the preparation lacks its scale")
-        if prepare.n_scored != sizes["n_features"]:
+        if prepare.n_scored != next(scorer.parameters()).shape[1]:
             raise ValueError("the preparation gives another number of features than are scored")
-        scorer = cls(**sizes).to(_DTYPES[meta["dtype"]])
-        scorer.load_state_dict(parts["scorer"])
     return SavedModel(scorer.eval(), prepare, meta)
 
 
@@ -195,34 +155,36 @@ def _header(file: Path) -> dict[str, Any] | None:
     return meta if type(version) is int and version > 0 else None
 
 
-def _describe(scorer: nn.Module) -> tuple[str, Sizes]:
-    for kind, (cls, sizes) in _KINDS.items():
-        if type(scorer) is cls:  # a subclass may compute something else
-            return kind, sizes(scorer)
-    name, known = type(scorer).__name__, ", ".join(cls.__name__ for cls, _ in _KINDS.values())
-    raise TypeError(
-        f"save_model: {name} is not one of {known}, and saving an unknown class would need pickle, "
-        f"which can run code. Either register_scorer('my-kind', {name}, sizes), or keep "
-        "torch.save(scorer.state_dict(), file) and your own class."
-    )
+def _made(kind: str, weights: dict[str, Tensor]) -> nn.Module:
+    """A scorer as large as its weights."""
+    scorer: nn.Module
+    if kind == "linear":
+        first = weights["linear.weight"]
+        scorer = LinearScorer(first.shape[1], bias="linear.bias" in weights, dtype=first.dtype)
+    elif kind == "neural":
+        first = weights["hidden.weight"]
+        scorer = MLPScorer(first.shape[1], first.shape[0], dtype=first.dtype)
+    else:
+        raise ValueError(f"its scorer is of kind {kind!r}, known are 'linear' and 'neural'")
+    if any(value.dtype != first.dtype for value in weights.values()):
+        raise ValueError("its weights are of several number formats")
+    scorer.load_state_dict(weights)
+    return scorer
 
 
 def _plain(name: str, value: Tensor) -> dict[str, Any]:
     """A tensor for the file; its numbers are one string, and so one line."""
     dtype = str(value.dtype).removeprefix("torch.")
-    if dtype not in _DTYPES:
-        raise TypeError(f"save_model: {name} is {dtype}; known are {', '.join(_DTYPES)}.")
-    if not torch.isfinite(value).all():
-        raise ValueError(f"save_model: {name} holds NaN or infinity; such a model cannot rank.")
-    numbers = " ".join(map(repr, value.detach().flatten().tolist()))
+    if dtype not in _DTYPES or not torch.isfinite(value).all():
+        raise ValueError(f"save_model: {name} holds NaN or infinity, or is {dtype}: no such model.")
+    numbers = " ".join(map(repr, value.flatten().tolist()))
     return {"dtype": dtype, "shape": list(value.shape), "values": numbers}
 
 
 def _tensor(name: str, stored: Any) -> Tensor:
     """The tensor that `_plain` wrote; finite also in its own number format."""
-    dtype = _DTYPES[stored["dtype"]]
-    numbers = map(float if dtype.is_floating_point else int, stored["values"].split())
-    value = torch.tensor(list(numbers), dtype=dtype).reshape(stored["shape"])
+    numbers = [float(number) for number in stored["values"].split()]
+    value = torch.tensor(numbers, dtype=_DTYPES[stored["dtype"]]).reshape(stored["shape"])
     if not torch.isfinite(value).all():
         raise ValueError(f"{name} holds values that are not finite {stored['dtype']} numbers")
     return value
@@ -232,5 +194,53 @@ def _digest(weights: Any) -> str:
     return hashlib.sha256(json.dumps(weights, sort_keys=True).encode()).hexdigest()
 
 
-def _shapes(state: Mapping[str, Tensor]) -> dict[str, tuple[tuple[int, ...], str]]:
-    return {name: (tuple(value.shape), str(value.dtype)) for name, value in state.items()}
+@contextmanager
+def refusing(what: str, remedy: str = _AFRESH) -> Iterator[None]:
+    """Reading what a stranger may have written: whatever fails is one error that says so."""
+    try:
+        yield
+    except (TypeError, ValueError, KeyError, AttributeError, RuntimeError, OverflowError) as error:
+        why = f"no {error}" if isinstance(error, KeyError) else str(error)
+        raise ValueError(f"{what} is damaged: {why}; {remedy}.") from error
+
+
+def run_of(
+    scorer: nn.Module, dataset: RankingDataset, valid: RankingDataset | None, config: TrainConfig
+) -> dict[str, Any]:
+    """What a checkpoint can be continued with: this data, these settings, a scorer like this."""
+    run: dict[str, Any] = {"training data": dataset.fingerprint()}
+    run["validation data"] = None if valid is None else valid.fingerprint()
+    shapes = {name: (value.shape, value.dtype) for name, value in scorer.state_dict().items()}
+    run["scorer"] = f"{scorer} {shapes}"
+    for name, value in vars(config).items():
+        if callable(value):
+            raise ValueError(
+                f"fit: {name} is a function, and a checkpoint cannot tell it from another; "
+                "train without a checkpoint."
+            )
+        if name not in ("epochs", "compiled"):
+            same = [str(value.dtype), value.tolist()] if isinstance(value, Tensor) else value
+            run[f"setting {name}"] = repr(same)
+    return run
+
+
+def load_checkpoint(path: Path, run: dict[str, Any], epochs: int) -> dict[str, Any]:
+    """Read a checkpoint (tensors and plain values only) of this run; any other is refused."""
+    try:
+        state = torch.load(path, weights_only=True)
+        ours = state["format"] == CHECKPOINT
+    except Exception:
+        ours = False
+    if not ours:
+        raise ValueError(f"fit: {path} is no checkpoint of this version, or cut off; {_AFRESH}.")
+    with refusing(f"fit: checkpoint {path}"):
+        other = [f"other {name}" for name in run if state["run"].get(name) != run[name]]
+        done = len(state["history"]["utility"])
+    if done > epochs:
+        other.append(f"{done} epochs, more than the {epochs} asked for")
+    if other:
+        raise ValueError(
+            f"fit: {path} is the checkpoint of another run: {', '.join(other)}. Give what it was "
+            f"made with, name another file, or {_AFRESH}."
+        )
+    return state

@@ -2,6 +2,7 @@
 
 import copy
 import dataclasses
+import io
 import math
 import time
 from pathlib import Path
@@ -12,11 +13,20 @@ from torch import Tensor, nn
 
 from fairpg_lite import _check, _processes, compiled
 from fairpg_lite._extras import progress_bar
-from fairpg_lite.config import TrainConfig
+from fairpg_lite._files import write_whole
+from fairpg_lite.config import History, TrainConfig
 from fairpg_lite.data import RankingDataset
-from fairpg_lite.history import History, belongs_to, load_checkpoint, refusing, save_checkpoint
+from fairpg_lite.models import CHECKPOINT, load_checkpoint, refusing, run_of
 from fairpg_lite.objective import NdcgWeights, batch_terms
-from fairpg_lite.scorers import Batch, eval_mode, score
+from fairpg_lite.scorers import Batch, LinearScorer, MLPScorer, eval_mode, score
+
+
+def new_scorer(train: RankingDataset, hidden: int | None, seed: int) -> LinearScorer | MLPScorer:
+    """An untrained scorer for ``train``: linear, or with a layer of ``hidden`` units."""
+    generator, dtype = torch.Generator().manual_seed(seed), train.features.dtype
+    if hidden is None:
+        return LinearScorer(train.n_features, generator=generator, dtype=dtype)
+    return MLPScorer(train.n_features, hidden, generator=generator, dtype=dtype)
 
 
 def fit(
@@ -33,6 +43,8 @@ def fit(
     Under ``torchrun``, with ``torch.distributed`` initialised, every process calls `fit` on its own
     shard of the queries, and an update goes along the mean over the batches of all of them.
 
+    Ctrl-C ends the training with what it has, and ``history.stopped`` says so.
+
     Chapter 7, eq-07-chain; Algorithm 1 of the paper.
 
     Args:
@@ -46,8 +58,6 @@ def fit(
         checkpoint: A file that keeps the state after each epoch; one that is there is continued, to
             the same result bit by bit. It belongs to its data, settings and scorer, of which only
             ``config.epochs`` may grow.
-
-    Ctrl-C ends the training with what it has, and ``history.stopped`` says so.
     """
     run = _Run(scorer, dataset, config or TrainConfig(), valid)
     if checkpoint is not None:
@@ -111,6 +121,8 @@ class _Run:
         config.check_data(data)
         if valid is not None and len(valid) == 0:
             raise ValueError("fit: the validation set holds no query.")
+        if config.lr > torch.finfo(self.dtype).max:
+            raise FloatingPointError(f"fit: the learning rate is more than {self.dtype} can hold.")
         self.parameters = [p for p in scorer.parameters() if p.requires_grad]
         self.optimizer = _optimizer(self.parameters, config)
         self.model = _processes.together(scorer)
@@ -134,9 +146,9 @@ class _Run:
         if _processes.world() > 1:  # each has its own queries and draws
             path = path.with_name(f"{path.name}.{_processes.rank()}")
         self.path = path
-        self.run_of = belongs_to(self.scorer, self.dataset, self.valid, self.config)
+        self.belongs_to = run_of(self.scorer, self.dataset, self.valid, self.config)
         if path.exists():
-            self.restore(load_checkpoint(path, self.run_of, self.config.epochs))
+            self.restore(load_checkpoint(path, self.belongs_to, self.config.epochs))
         epochs = _processes.total(torch.tensor([len(self.history)]))
         if int(epochs) != _processes.world() * len(self.history):
             raise ValueError(
@@ -146,10 +158,12 @@ class _Run:
 
     def save(self) -> None:
         if self.path is not None:
-            state: dict[str, Any] = {"history": self.history.to_dict(), "best": self.best}
+            state: dict[str, Any] = {"format": CHECKPOINT, "run": self.belongs_to}
+            state |= {"history": dataclasses.asdict(self.history), "best": self.best}
             state |= {"scorer": self.scorer.state_dict(), "optimizer": self.optimizer.state_dict()}
             state |= {"order": self.order.get_state(), "draws": self.draws.get_state()}
-            save_checkpoint(self.path, self.run_of, state)
+            torch.save(state, content := io.BytesIO())
+            write_whole(self.path, content.getvalue())
 
     def restore(self, state: dict[str, Any]) -> None:
         with refusing(f"fit: checkpoint {self.path}"):
@@ -171,16 +185,8 @@ class _Run:
 
     def epoch(self) -> None:
         start, done, config = time.perf_counter(), len(self.history), self.config
-        try:
-            lr = config.lr * config.lr_decay**done
-            gamma = config.entropy * config.entropy_decay**done
-        except OverflowError:
-            lr = math.inf
-        if not lr <= torch.finfo(self.dtype).max:
-            raise FloatingPointError(
-                f"fit: in epoch {done + 1} the learning rate or the weight of the entropy is more "
-                f"than {self.dtype} can hold; choose less of it, or of its decay."
-            )
+        lr = config.lr * config.lr_decay**done
+        gamma = config.entropy * config.entropy_decay**done
         for group in self.optimizer.param_groups:
             group["lr"] = lr
         utility, disparity, entropy, norm = self.updates(gamma, lr)

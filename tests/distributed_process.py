@@ -31,7 +31,7 @@ def work(rank, world, job):
             history = fit(scorer, shard, config, valid, progress=False, checkpoint=checkpoint)
     except ValueError as error:
         return {"error": str(error)}
-    return {"weights": scorer.linear.weight[0].tolist(), **history.to_dict(), **extra}
+    return {"weights": scorer.linear.weight[0].tolist(), **vars(history), **extra}
 
 
 if __name__ == "__main__":

@@ -199,7 +199,7 @@ def test_the_history_tells_of_the_epoch_that_is_kept():
     history = fit(linear(), data, config, valid, progress=False)
     best = max(history.valid_utility)
     assert history.kept == 1 + history.valid_utility.index(best) < len(history)
-    assert history.at(history.kept)["valid_utility"] == best
+    assert history.summary()["valid_utility"] == best
     assert f"of which {history.kept} is kept" in repr(history)
     assert f"valid utility {best:.5f}" in repr(history)
     summary = history.summary()
@@ -402,7 +402,7 @@ def test_a_disparity_of_ones_own():
 def test_history_tells_what_happened():
     data = synthetic(n_queries=12, seed=0)
     history = fit(linear(), data, quick(entropy=0.1), data, progress=False)
-    columns = history.to_dict()
+    columns = vars(history)
     for name in ("utility", "disparity", "entropy", "gradient_norm", "seconds", "valid_utility"):
         assert len(columns[name]) == 3
         assert all(math.isfinite(x) for x in columns[name])
@@ -446,6 +446,7 @@ def test_settings_are_refused_by_name(changes, message):
         ({"seed": 10**23}, "seed is 10+; give a whole number"),
         ({"seed": 0.5}, "seed is 0.5"),
         ({"lr": math.inf}, "lr is inf"),
+        ({"lr_decay": 1.5}, "lr_decay is 1.5; a decay makes less"),
         ({"device": "abacus"}, "device is 'abacus'"),
         ({"compiled": "always"}, "compiled is 'always'"),
     ],
@@ -473,7 +474,7 @@ def test_weights_that_overflow_are_an_error():
 @pytest.mark.parametrize("compiled", [True, False])
 @pytest.mark.parametrize("optimizer", ["adam", "sgd"])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-@pytest.mark.parametrize(("lr", "decay"), [(1e38, 1.0), (1e300, 1.0), (1.0, 1e200)])
+@pytest.mark.parametrize(("lr", "decay"), [(1e38, 1.0), (1e300, 1.0), (1e300, 0.5)])
 def test_a_huge_learning_rate_ends_in_finite_weights_or_in_our_error(
     lr, decay, dtype, optimizer, compiled
 ):
@@ -484,7 +485,6 @@ def test_a_huge_learning_rate_ends_in_finite_weights_or_in_our_error(
     except FloatingPointError as error:
         assert "learning rate" in str(error)  # noqa: PT017
     else:
-        assert decay == 1.0
         assert torch.isfinite(scorer.linear.weight).all()
 
 
