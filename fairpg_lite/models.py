@@ -200,7 +200,7 @@ def refusing(what: str, remedy: str = _AFRESH) -> Iterator[None]:
     try:
         yield
     except (TypeError, ValueError, KeyError, AttributeError, RuntimeError, OverflowError) as error:
-        why = f"no {error}" if isinstance(error, KeyError) else str(error)
+        why = f"no {error}" if isinstance(error, KeyError) else " ".join(str(error).split())
         raise ValueError(f"{what} is damaged: {why}; {remedy}.") from error
 
 
@@ -213,14 +213,15 @@ def run_of(
     shapes = {name: (value.shape, value.dtype) for name, value in scorer.state_dict().items()}
     run["scorer"] = f"{scorer} {shapes}"
     for name, value in vars(config).items():
-        if callable(value):
+        named = f"{getattr(value, '__module__', '')}.{getattr(value, '__qualname__', '<')}"
+        if callable(value) and "<" in named:
             raise ValueError(
-                f"fit: {name} is a function, and a checkpoint cannot tell it from another; "
-                "train without a checkpoint."
+                f"fit: {name} is {value!r}, which a checkpoint cannot tell from another; give a "
+                "function with a name of its own in its module, or no checkpoint."
             )
         if name not in ("epochs", "compiled"):
             same = [str(value.dtype), value.tolist()] if isinstance(value, Tensor) else value
-            run[f"setting {name}"] = repr(same)
+            run[f"setting {name}"] = named if callable(value) else repr(same)
     return run
 
 

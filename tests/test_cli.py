@@ -395,8 +395,8 @@ MISTAKES = {
     "many groups": ([*FIT, "--group-feature", "1"], 1, "--group-threshold"),
     "out is a file": (["fit", "train.txt", "--out", "bad.txt"], 1, "bad.txt"),
     "out below a file": (["fit", "train.txt", "--out", "bad.txt/m"], 1, "bad.txt"),
-    "no model": (["evaluate", "nil", "test.txt"], 1, "nil: absent"),
-    "not a model": (["rank", ".", "test.txt"], 1, "holds no model of fairpg_lite"),
+    "no model": (["evaluate", "nil", "test.txt"], 1, "no file nil/model.json"),
+    "not a model": (["rank", ".", "test.txt"], 1, "no file model.json"),
     "file to rank": (["rank", "model", "nil.txt"], 1, "No such file"),
 }  # fmt: skip
 

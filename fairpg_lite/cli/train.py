@@ -10,7 +10,7 @@ from typing import Any
 
 from fairpg_lite import train as training
 from fairpg_lite._files import clear_leftovers, write_whole
-from fairpg_lite._tradeoff import new_scorer, tradeoff
+from fairpg_lite._tradeoff import tradeoff
 from fairpg_lite.budget import fit_to_budget
 from fairpg_lite.cli import _common as cli
 from fairpg_lite.cli.use import NAMES, judging
@@ -87,7 +87,7 @@ def fit(args: argparse.Namespace) -> int:
     """
     config = _config(args)
     prepare, data = _data(args, args.lam > 0 or args.budget is not None, "valid")
-    scorer = new_scorer(data["train"], args.hidden, args.seed)
+    scorer = training.new_scorer(data["train"], args.hidden, args.seed)
     asked = [config.to_dict(), prepare.to_dict(), str(scorer), args.budget]
     asked += [dataset.fingerprint() for dataset in data.values()]
     notes: dict[str, Any] = {part: str(dataset) for part, dataset in data.items()}
