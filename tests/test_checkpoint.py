@@ -129,7 +129,7 @@ def test_fewer_epochs_than_done_are_refused_and_more_continue(path):
 def test_a_function_cannot_be_told_from_another(tmp_path):
     """Not by its name: all lambdas have one."""
     config, path = quick(epochs=1, disparity=lambda e, m, g, k: e.sum(-1)), tmp_path / "c"
-    with pytest.raises(ValueError, match="disparity is <function.*a checkpoint cannot tell"):
+    with pytest.raises(ValueError, match=r"disparity is <function.*a checkpoint cannot tell"):
         fit(linear(), synthetic(n_queries=5), config, progress=False, checkpoint=path)
     assert not path.exists()
 
