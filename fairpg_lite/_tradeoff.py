@@ -59,14 +59,17 @@ def tradeoff(
     judge: Mapping[str, Any] | None = None,
     prepare: Preparation | None = None,
     name: str = "fair_pg_rank",
-    about: Mapping[str, Any] | None = None,
     **how: Any,
 ) -> "pd.DataFrame":
     """Train at every lambda and seed and judge on ``test``: a table with one row for each run.
 
-    Columns: method, lam, seed, then the measures of `evaluate`. It is also ``out/table.csv``, with
-    the settings in ``out/table.json``; the model of each run is below ``out/models``, for
-    `load_model`. Killed, the same call goes on where it was; more lambdas or seeds are added.
+    Columns: method (``name``), lam, seed, then the measures of `evaluate` with the options
+    ``judge``. It is also ``out/table.csv``, with the settings in ``out/table.json``; the model of
+    each run is below ``out/models``, for `load_model`. ``seeds`` says how many runs at each lambda,
+    or their seeds; ``valid`` chooses the epoch, ``hidden`` makes a hidden layer of so many units,
+    ``prepare`` is stored with the models, ``how`` is that of `run_cells`. Killed, the same call
+    goes on where it was; more lambdas or seeds are added. If runs fail, the others are kept, and a
+    RuntimeError names one.
 
     Chapter 15.
 
@@ -77,24 +80,6 @@ def tradeoff(
     ...     table = tradeoff(train, test, [0, 10], 2, out=out, config=config, progress=False)
     >>> list(table.columns[:4]), len(table)
     (['method', 'lam', 'seed', 'ndcg'], 4)
-
-    Args:
-        train: what to learn from.
-        test: what to judge on.
-        lams: weights of the disparity.
-        seeds: how many runs at each, or their seeds.
-        out: a directory for table and models.
-        valid: queries to choose the epoch by.
-        config: everything else about the training.
-        hidden: units of a hidden layer; None: a linear scorer.
-        judge: options of `evaluate`, such as ``{"k": 10}``.
-        prepare: how the features were made; stored with the models.
-        name: what the method is called in the table.
-        about: further entries of ``table.json``, such as the command.
-        how: where and how to run; see `run_cells`.
-
-    Raises:
-        RuntimeError: some runs failed; the others are kept, and the message names one.
     """
     out, numbers = Path(out), range(seeds) if isinstance(seeds, int) else seeds
     config = config or TrainConfig()
@@ -110,7 +95,7 @@ def tradeoff(
             used = replace(config, lam=cell.lam, seed=cell.seed)
             where = out / "models" / name / cell.path("").stem
             save_model(scorer, where, prepare=prepare, config=used, overwrite=True)
-    collect(out, without=("weights",), **(about or {}))
+    collect(out, without=("weights",))
     failed = [record["error"] for record in records if record["status"] == "failed"]
     if failed:
         raise RuntimeError(

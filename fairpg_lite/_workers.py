@@ -52,10 +52,9 @@ def _in_processes(cells: Sequence[tuple[int, Cell]], n_jobs: int) -> Outcomes:
     require("joblib", "experiments")
     from joblib.externals import loky
 
-    workers = loky.cpu_count() if n_jobs < 0 else n_jobs
     # A terminal sends Ctrl-C to all of a group; this process alone answers it.
     deaf = {"initializer": signal.signal, "initargs": (signal.SIGINT, signal.SIG_IGN)}
-    pool = loky.get_reusable_executor(workers, timeout=300, env=_ONE_THREAD, **deaf)
+    pool = loky.get_reusable_executor(n_jobs, timeout=300, env=_ONE_THREAD, **deaf)
     given: list[Future] = []
 
     def submit(*job: Any) -> Future:
@@ -65,7 +64,7 @@ def _in_processes(cells: Sequence[tuple[int, Cell]], n_jobs: int) -> Outcomes:
     # Ctrl-C interrupts the main thread only, so what another hands in is always known here.
     with futures.ThreadPoolExecutor(1) as hand:
         try:
-            yield from _gather(lambda *job: hand.submit(submit, *job).result(), cells, 2 * workers)
+            yield from _gather(lambda *job: hand.submit(submit, *job).result(), cells, 2 * n_jobs)
         except BaseException:  # Ctrl-C, or the caller has closed this generator
             # Killed, loky's thread looks for work that is handed in and not yet taken, and fails
             # with a traceback of its own; its queue holds more than `at_once`, so it takes all.

@@ -33,19 +33,6 @@ def sweep(
     """Run ``experiment(lam, seed)`` for every lambda and seed; ``how`` is that of `run_cells`.
 
     Chapter 15, eq-15-makespan.
-
-    >>> import tempfile
-    >>> from dataclasses import dataclass
-    >>> @dataclass(frozen=True)
-    ... class Power:
-    ...     exponent: int = 2
-    ...     name = "power"
-    ...     def __call__(self, lam, seed):
-    ...         return {"value": lam**self.exponent + seed}
-    >>> with tempfile.TemporaryDirectory() as out:
-    ...     cells = sweep(Power(), [0, 0.5], range(2), out, progress=False)
-    >>> [cell["result"]["value"] for cell in cells]
-    [0.0, 1.0, 0.25, 1.25]
     """
     return run_cells(grid(experiment, lambdas, seeds), out, **how)
 
@@ -63,14 +50,14 @@ def run_cells(
 ) -> list[Record]:
     """Compute what is missing of ``cells`` below ``out`` and return all, in the order given.
 
-    The numbers are the same on one process, on several (``n_jobs``; -1 for one per core) and on the
-    Dask cluster at ``scheduler``, ``tcp://host:8786`` (unless the experiment draws from Python's
-    global `random` there, as Dask does). Its workers must have the versions of this process and are
-    refused otherwise; code that is not installed is sent to them; without a worker for ``patience``
-    seconds the sweep gives up. A cell that fails is stored with its error, warned of, and tried
-    again by the next call; a worker that dies costs nothing but time. A file that was cut off
-    counts as missing; one made with other settings is an error, unless ``force`` computes
-    everything anew. Ctrl-C keeps what is finished.
+    The numbers are the same on one process, on several (``n_jobs``) and on the Dask cluster at
+    ``scheduler``, ``tcp://host:8786`` (unless the experiment draws from Python's global `random`,
+    as Dask does). Its workers must have the versions of this process and are refused otherwise;
+    code that is not installed is sent to them; without a worker for ``patience`` seconds the sweep
+    gives up. A cell that fails is stored with its error, warned of, and tried again by the next
+    call; a worker that dies costs nothing but time. A file that was cut off counts as missing; one
+    made with other settings is an error, unless ``force`` computes everything anew. Ctrl-C keeps
+    what is finished.
 
     Chapter 15.
     """
