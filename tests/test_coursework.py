@@ -342,14 +342,14 @@ def test_reading_the_curve(capsys):
     assert check("task7b", lam, round(cost, 4)) == 5
     assert check("task7b", lam, round(rows[0][0], 4) - round(rows[place][0], 4)) == 5
     for answers, points, words in (
-        ((coursework.LAMBDAS[place - 1], cost), 2, "still"),
-        ((coursework.LAMBDAS[-1], cost), 2, "a smaller one does too"),
+        ((coursework.LAMBDAS[place - 1], cost), 2, "of its value at lambda = 0"),
+        ((coursework.LAMBDAS[-1], cost), 2, "the first lambda with half of it or less"),
         ((11, cost), 2, "none of the lambdas"),
         ((lam, -cost), 2, "sign is reversed"),
         ((lam, 100 * cost), 2, "per cent"),
         ((lam, cost / rows[0][0]), 2, "relative to the start"),
         ((lam, round(cost, 3)), 2, "four decimals"),
-        ((0.0, 0.5), 0, "too much"),
+        ((0.0, 0.5), 0, "not the right value. Your answer: 0.5"),
         (([1, 2], cost), 2, "wanted is ()"),
         (("a few", cost), 2, "Returned a str"),
     ):

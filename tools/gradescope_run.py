@@ -33,7 +33,7 @@ def as_gradescope(result: Result) -> dict[str, Any]:
 def main(submission: str, results: str) -> int:
     try:
         found = list(submissions(Path(submission)).values())
-        told = as_gradescope(mark("submission", found[0], Rules(memory=6.0, timeout=120.0)))
+        told = as_gradescope(mark("submission", found[0], Rules(timeout=120.0)))
     except FileNotFoundError as error:
         told = {"score": 0, "output": str(error)}
     target = Path(results)

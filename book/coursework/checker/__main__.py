@@ -65,12 +65,8 @@ def main(arguments: list[str] | None = None) -> int:
     command.add_argument("submissions", type=Path, help="NAME.ipynb, or a folder NAME, for each")
     command.add_argument("--out", type=Path, default=Path("grades.csv"), help="the table to write")
     command.add_argument("--feedback", type=Path, default=Path("feedback"), help="a page for each")
-    command.add_argument(
-        "--timeout", type=float, default=60.0, help="processor seconds per cell and task"
-    )
-    command.add_argument("--memory", type=float, default=6.0, help="gigabytes per submission")
+    command.add_argument("--timeout", type=float, default=60.0, help="seconds per cell and task")
     command.add_argument("--jobs", type=int, default=2, help="submissions at the same time")
-    command.add_argument("--seed", type=int, default=1, help="of the inputs that functions get")
     command.add_argument("--seeds", type=Path, help="CSV of student,seed where you set them")
     given = parser.parse_args(arguments)
     seeds = {}
@@ -88,7 +84,7 @@ def main(arguments: list[str] | None = None) -> int:
     print(f"Each submission in its own process: {shut}.", file=sys.stderr)
     torch.set_num_threads(1)
     start = time.monotonic()
-    rules = Rules(given.timeout, given.memory, given.seed, hide)
+    rules = Rules(given.timeout, hide)
     jobs = [(name, path, seeds.get(name)) for name, path in found.items()]
     with ThreadPoolExecutor(given.jobs) as pool:
         results = list(pool.map(partial(graded, given.feedback, rules), jobs))

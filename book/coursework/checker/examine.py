@@ -21,6 +21,8 @@ EDGES = "Right on ordinary inputs, but not at the edges. "
 #: A student's function, here or in another process: it is given the inputs by name, whether `fit`
 #: is forbidden, and perhaps a gradient to carry back.
 Ask = Callable[..., Answer]
+#: Wrong answers by the name of their sentence.
+Slips = Mapping[str, Callable[..., Any]]
 
 
 class Blank(Exception):  # noqa: N818 - no error: a question that is still open
@@ -61,7 +63,7 @@ class Seen(NamedTuple):
 class Question:
     """A function to write: its arguments, the right one, the inputs to try, and the slips.
 
-    A slip's name is that of its sentence. ``relative`` (to the largest number of an answer) and
+    ``relative`` (to the largest number of an answer) and
     ``absolute`` are how close is right: single precision passes, a wrong formula does not. ``clue``
     may add a sentence to an answer that fits no slip; ``no_fit`` forbids to call `fit`.
     """
@@ -70,7 +72,7 @@ class Question:
     arguments: str
     right: Callable[..., Any]
     inputs: Callable[[Generator], Sequence[Case]] = lambda generator: ()
-    slips: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
+    slips: Slips = field(default_factory=dict)
     relative: float = 2e-5
     absolute: float = 2e-6
     clue: Callable[[Case, Tensor], str] | None = None
@@ -133,10 +135,11 @@ def say(task: str, name: str, **values: Any) -> str:
     return str(WORDS[task]["says"][name]).format(**values)
 
 
-def require(holds: bool, task: str, name: str, **values: Any) -> None:
-    """Wrong, in words of `tasks.toml`, where something does not hold."""
+def require(task: str, holds: Any, name: str, **values: Any) -> None:
+    """Wrong, in words of `tasks.toml` and shown by the tensors among the values, if not."""
     if not holds:
-        raise Wrong(say(task, name, **values))
+        inputs = {key: x for key, x in values.items() if isinstance(x, Tensor)}
+        raise Wrong(say(task, name, shown=shown_by(inputs), **values))
 
 
 def same(one: Tensor, other: Tensor, relative: float, absolute: float) -> bool:

@@ -5,7 +5,6 @@ Nothing here knows an answer: when a class is graded, this is all that a submiss
 student's function and says in words why it has no answer.
 """
 
-import math
 import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
@@ -64,10 +63,6 @@ def position_of_document_0(ranking: Any) -> float:
     return 1.0 + [int(d) for d in ranking].index(0)
 
 
-def discount_of_document_1(ranking: Any) -> float:
-    return 1.0 / math.log2(2 + [int(d) for d in ranking].index(1))
-
-
 # --- a student's function, and its answers --------------------------------------------------------
 
 
@@ -82,19 +77,6 @@ class Answer:
     blank: bool = False
     slope: Tensor | None = None
     seconds: float = 0.0
-
-    def packed(self) -> dict[str, Any]:
-        """As JSON can hold it: whoever reads it need not trust whoever wrote it."""
-        value, slope = (None if x is None else x.tolist() for x in (self.value, self.slope))
-        return {"value": value, "fault": self.fault, "blank": self.blank, "slope": slope}
-
-    @classmethod
-    def unpacked(cls, given: dict[str, Any], seconds: float) -> "Answer":
-        value, slope = (
-            None if given[name] is None else torch.tensor(given[name], dtype=torch.float64)
-            for name in ("value", "slope")
-        )
-        return cls(value, str(given["fault"]), bool(given["blank"]), slope, seconds)
 
 
 def call(

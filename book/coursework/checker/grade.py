@@ -23,10 +23,14 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
+import torch
+
 import fairpg_lite
 from checker import TASKS, disparities, examined
 from checker.given import Answer
 
+MEMORY = 6.0  # gigabytes
+SEED = 1  # of the functions' inputs; answers typed by hand go with the student's own
 LARGEST = 2**25  # characters of one answer
 CLOCK = 5  # seconds on the clock for each second of processor time that is allowed
 START = 30.0  # seconds to import torch on a busy machine
@@ -48,13 +52,9 @@ exec setsid "$@"
 
 @dataclass(frozen=True)
 class Rules:
-    """Processor seconds for each cell and each task, gigabytes, the seed of the functions' inputs
-    (answers typed by hand go with the student's own), and folders that nobody may see.
-    """
+    """Processor seconds for each cell and each task, and folders that nobody may see."""
 
     timeout: float = 60.0
-    memory: float = 6.0
-    seed: int = 1
     hide: tuple[str, ...] = ()
 
 
@@ -146,7 +146,7 @@ class Session:
         places = dict.fromkeys(("HOME", "TMPDIR", "MPLCONFIGDIR"), scratch)
         fixed = {"OMP_NUM_THREADS": "1", "MPLBACKEND": "Agg", "PYTHONHASHSEED": "0"}
         paths = {"PYTHONSAFEPATH": "1", "PYTHONPATH": str(Path(fairpg_lite.__file__).parents[1])}
-        options = [str(theirs.fileno()), str(self.rules.memory), "shut" if inside else "open"]
+        options = [str(theirs.fileno()), str(MEMORY), "shut" if inside else "open"]
         with theirs:
             self.process = subprocess.Popen(
                 [*shut, sys.executable, str(HERE / "sandbox.py"), *options],
@@ -224,7 +224,12 @@ class Session:
         self.tell(question)
         said, seconds = self.hear(), self.processor() - before
         try:
-            return Answer.unpacked(said["answer"], seconds)
+            given = said["answer"]
+            value, slope = (
+                None if given[name] is None else torch.tensor(given[name], dtype=torch.float64)
+                for name in ("value", "slope")
+            )
+            return Answer(value, str(given["fault"]), bool(given["blank"]), slope, seconds)
         except (KeyError, TypeError, ValueError, RuntimeError, OverflowError):
             raise Stopped("the process sent something that is no answer") from None
 
@@ -270,7 +275,7 @@ def _mark_task(task: str, session: Session, own: int) -> str:
     places = range(TASKS[task].answers)
     answers = [partial(session.ask, task, place) for place in places]
     try:
-        seed = session.rules.seed if len(places) == 1 else own
+        seed = SEED if len(places) == 1 else own
         session.result.points[task], lines = examined(task, answers, seed)
         return "\n".join(lines)
     except Stopped as stopped:

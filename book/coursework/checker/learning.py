@@ -3,6 +3,7 @@
 import itertools
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import lru_cache, partial
 from typing import Any
 
@@ -10,14 +11,14 @@ import torch
 from torch import Generator, Tensor
 
 from checker.disparities import g_factor, two_sided_groups
-from checker.examine import Ask, Case, Question, say, typed
+from checker.examine import Ask, Case, Question, Slips, say, typed
 from checker.given import LAMBDAS, course_data, settings
 from checker.policies import bias, random_scores
-from fairpg_lite import metrics
 from fairpg_lite.config import TrainConfig
 from fairpg_lite.data import RankingDataset, synthetic
 from fairpg_lite.disparity import group_disparity
 from fairpg_lite.evaluate import evaluate
+from fairpg_lite.metrics import ndcg
 from fairpg_lite.policy import PlackettLuce
 from fairpg_lite.relevance import exponential_gain, linear_gain
 from fairpg_lite.scorers import LinearScorer
@@ -68,55 +69,32 @@ def _estimates(generator: Generator) -> list[Case]:
     return [*cases, *(Case(query, edge, tolerance=5e-4) for edge, query in edges.items())]
 
 
-gradient = Question(
-    "task5",
-    "scores relevance rankings",
-    _estimate,
-    _estimates,
-    slips={
-        "summed": lambda s, rel, r: _estimate(s, rel, r) * len(r),
-        "no_baseline": partial(_estimate, baseline=None),
-        "summed_no_baseline": lambda s, rel, r: _estimate(s, rel, r, baseline=None) * len(r),
-        "leave_one_out": partial(_estimate, baseline="loo"),
-        "reversed": lambda s, rel, r: -_estimate(s, rel, r),
-        "natural_log": lambda s, rel, r: _estimate(s, rel, r) / math.log(2),
-        "linear_gain": partial(_estimate, gain=linear_gain),
-        "by_number": _by_number,
-    },
-)
-
+_GRADIENT: Slips = {
+    "summed": lambda s, rel, r: _estimate(s, rel, r) * len(r),
+    "no_baseline": partial(_estimate, baseline=None),
+    "summed_no_baseline": lambda s, rel, r: _estimate(s, rel, r, baseline=None) * len(r),
+    "leave_one_out": partial(_estimate, baseline="loo"),
+    "reversed": lambda s, rel, r: -_estimate(s, rel, r),
+    "natural_log": lambda s, rel, r: _estimate(s, rel, r) / math.log(2),
+    "linear_gain": partial(_estimate, gain=linear_gain),
+    "by_number": _by_number,
+}
+gradient = Question("task5", "scores relevance rankings", _estimate, _estimates, _GRADIENT)
 
 # --- task 6: Fair-PG-Rank ---------------------------------------------------------------------
 
 
-def _fitted(
-    data: RankingDataset,
-    lam: float,
-    lr: float,
-    epochs: int,
-    samples: int,
-    seed: int,
-    **twist: Any,
-) -> Tensor:
+def _fitted(data: RankingDataset, *how: Any, **twist: Any) -> Tensor:
     """Weights ``(d,)`` after `fit` with plain gradient steps; ``twist`` changes a setting."""
     scorer = LinearScorer(data.n_features, init=0.0, dtype=torch.float64)
-    asked = {"lam": lam, "lr": lr, "epochs": epochs, "samples": samples, "seed": seed}
+    asked = dict(zip(("lam", "lr", "epochs", "samples", "seed"), how, strict=True))
     fit(scorer, data, TrainConfig(**{"optimizer": "sgd", **asked, **twist}), progress=False)
     return scorer.linear.weight[0].detach().clone()
 
 
-def _one_query(disparity: Callable[..., Tensor], sign: float = 1.0) -> Callable[..., Tensor]:
+def _one_query(disparity: Callable[..., Tensor]) -> Callable[..., Tensor]:
     """A disparity for `fit` from one for a single query; 0 where a group or its merit is absent."""
-
-    def of_batch(exposure: Tensor, merit: Tensor, groups: Tensor, mask: Tensor | None) -> Tensor:
-        value = torch.nan_to_num(disparity(exposure[0], merit[0], groups[0]), posinf=0.0)
-        return sign * value.unsqueeze(0)
-
-    return of_batch
-
-
-def _minus_ndcg(rankings: Tensor, relevance: Tensor, mask: Tensor | None = None) -> Tensor:
-    return -metrics.ndcg(rankings, relevance, mask=mask)
+    return lambda v, m, g, mask: disparity(v[0], m[0], g[0]).nan_to_num(posinf=0.0).unsqueeze(0)
 
 
 @lru_cache(maxsize=8)
@@ -138,53 +116,46 @@ def _telling_runs(seed: int) -> list[Case]:
             return [Case(plain), Case(fair)]
 
 
+_REWARD = _one_query(lambda v, m, g: -group_disparity(v, m, g))
+_LOOP: Slips = {
+    "downhill": partial(_fitted, utility=lambda *x, **y: -ndcg(*x, **y), disparity=_REWARD),
+    "rewarded": partial(_fitted, disparity=_REWARD),
+    "unweighted": lambda data, lam, *rest: _fitted(data, 0.0, *rest),
+    "dcg": partial(_fitted, utility="dcg"),
+    "no_baseline": partial(_fitted, baseline=None),
+    "leave_one_out": partial(_fitted, baseline="loo"),
+    "summed": lambda data, lam, lr, *rest: _fitted(data, lam, lr * rest[1], *rest),
+    "g_factor": partial(_fitted, disparity=_one_query(g_factor)),
+    "individual": partial(_fitted, disparity="individual"),
+    "two_sided": partial(_fitted, disparity=_one_query(two_sided_groups)),
+    "exact": partial(_fitted, method="exact"),
+}
 loop = Question(
     "task6",
     "data lam lr epochs samples seed",
     _fitted,
     lambda generator: _telling_runs(generator.initial_seed()),
-    slips={
-        "downhill": partial(
-            _fitted, utility=_minus_ndcg, disparity=_one_query(group_disparity, -1.0)
-        ),
-        "rewarded": partial(_fitted, disparity=_one_query(group_disparity, -1.0)),
-        "unweighted": lambda data, lam, *rest: _fitted(data, 0.0, *rest),
-        "dcg": partial(_fitted, utility="dcg"),
-        "no_baseline": partial(_fitted, baseline=None),
-        "leave_one_out": partial(_fitted, baseline="loo"),
-        "summed": lambda data, lam, lr, *rest: _fitted(data, lam, lr * rest[1], *rest),
-        "g_factor": partial(_fitted, disparity=_one_query(g_factor)),
-        "individual": partial(_fitted, disparity="individual"),
-        "two_sided": partial(_fitted, disparity=_one_query(two_sided_groups)),
-        "exact": partial(_fitted, method="exact"),
-    },
+    _LOOP,
     clue=lambda case, _: say("task6", "disparity_half" if case.inputs[1] else "utility_half"),
     no_fit=True,
 )
-
 
 # --- task 7: the sweep --------------------------------------------------------------------------
 
 
 def _swept(
-    data: RankingDataset,
-    lams: Any,
-    *,
-    figures: tuple[str, str] = ("ndcg", "d_group"),
-    new_stream: bool = True,
-    new_scorer: bool = True,
-    **how: Any,
+    data: RankingDataset, lams: Any, second: str = "d_group", shared: str = "", **how: Any
 ) -> Tensor:
-    """One row of figures for each lambda; a slip shares what each lambda should have for itself."""
+    """NDCG and disparity for each lambda; a slip shares what each should have for itself."""
     stream, scorer, rows = torch.Generator(), None, []
     for k, lam in enumerate(lams):
-        if new_stream or k == 0:
+        if k == 0 or shared != "stream":
             stream.manual_seed(0)
-        if scorer is None or new_scorer:
+        if scorer is None or shared != "scorer":
             scorer = LinearScorer(data.n_features, generator=stream, dtype=torch.float64)
         fit(scorer, data, settings(lam), progress=False)
         result = evaluate(scorer, data, **how)
-        rows.append([getattr(result, name) for name in figures])
+        rows.append([result.ndcg, getattr(result, second)])
     return torch.tensor(rows, dtype=torch.float64)
 
 
@@ -197,23 +168,17 @@ def _telling_sweep(generator: Generator) -> list[Case]:
     return [Case((sweep_data(seed), (0.0, 20.0, 5.0)))]
 
 
-sweep = Question(
-    "task7a",
-    "data lams",
-    _swept,
-    _telling_sweep,
-    slips={
-        "carried_on": partial(_swept, new_scorer=False),
-        "one_stream": partial(_swept, new_stream=False),
-        "lam_ignored": lambda data, lams: _swept(data, [0.0] * len(lams)),
-        "swapped": lambda data, lams: _swept(data, lams).flip(-1),
-        "deterministic": partial(_swept, deterministic=True),
-        "individual": partial(_swept, figures=("ndcg", "d_ind")),
-        "transposed": lambda data, lams: _swept(data, lams).T,
-    },
-    relative=0.0,
-    absolute=6e-4,  # rounded to three decimals is as good: slips show by more on `TELLING`
-)
+_SWEEP: Slips = {
+    "carried_on": partial(_swept, shared="scorer"),
+    "one_stream": partial(_swept, shared="stream"),
+    "lam_ignored": lambda data, lams: _swept(data, [0.0] * len(lams)),
+    "swapped": lambda data, lams: _swept(data, lams).flip(-1),
+    "deterministic": partial(_swept, deterministic=True),
+    "individual": partial(_swept, second="d_ind"),
+    "transposed": lambda data, lams: _swept(data, lams).T,
+}
+# Rounded to three decimals is as good: slips show by more on `TELLING`.
+sweep = Question("task7a", "data lams", _swept, _telling_sweep, _SWEEP, relative=0, absolute=6e-4)
 
 
 @lru_cache(maxsize=8)
@@ -233,35 +198,21 @@ def _about_lambda(case: Case, given: Tensor) -> str:
     curve, lam = case.inputs[0], float(given)
     if lam not in LAMBDAS:
         return say("task7b", "not_tried", tried=LAMBDAS)
-    left = float(curve[LAMBDAS.index(lam), 1] / curve[0, 1])
-    return say("task7b", "too_small" if left > 0.5 else "too_large", left=left)
+    return say("task7b", "left", left=float(curve[LAMBDAS.index(lam), 1] / curve[0, 1]))
 
 
-def _about_cost(case: Case, given: Tensor) -> str:
-    cost, away = halved(case.inputs[0])[1], float(given) - halved(case.inputs[0])[1]
-    if abs(float(given) / 100 - cost) < COST.absolute:
-        return say("task7b", "per_cent")
-    if abs(away) < 0.0012:
-        return say("task7b", "rounded")
-    return say("task7b", "otherwise", kind="much" if away > 0 else "little")
-
-
-HALF = Question("task7b", "", lambda curve: halved(curve)[0], clue=_about_lambda)
-COST = Question(
-    "task7b",
-    "",
-    lambda curve: halved(curve)[1],
-    slips={
-        "reversed": lambda curve: -halved(curve)[1],
-        "relative": lambda curve: halved(curve)[1] / curve[0, 0],
-    },
-    relative=0.0,
-    absolute=0.00016,  # four decimals, of two numbers with four decimals
-    clue=_about_cost,
-)
+_COST: Slips = {
+    "reversed": lambda curve: -halved(curve)[1],
+    "per_cent": lambda curve: 100 * halved(curve)[1],
+    "relative": lambda curve: halved(curve)[1] / curve[0, 0],
+}
 
 
 def reading(answers: Sequence[Ask], generator: Generator) -> None:
     """Two numbers read off the curve, each half of the points."""
     curve = (tradeoff(generator.initial_seed()),)
-    typed(("lam_half", answers[0], HALF, curve), ("ndcg_cost", answers[1], COST, curve))
+    half = Question("task7b", "", lambda curve: halved(curve)[0], clue=_about_lambda)
+    cost = replace(half, right=lambda curve: halved(curve)[1], slips=_COST, clue=None)
+    four = replace(cost, relative=0, absolute=0.00016)  # two numbers with four decimals
+    asked = "ndcg_cost, NDCG at lambda = 0 minus NDCG at lam_half to four decimals"
+    typed(("lam_half", answers[0], half, curve), (asked, answers[1], four, curve))

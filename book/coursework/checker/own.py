@@ -7,7 +7,6 @@ import torch
 from torch import Generator, Tensor
 
 from checker.examine import Ask, Wrong, require, value_of
-from checker.given import shown_by
 from checker.policies import bias
 from fairpg_lite.config import TrainConfig
 from fairpg_lite.data import synthetic
@@ -35,8 +34,7 @@ def own_disparity(answers: Sequence[Ask], generator: Generator) -> None:
 
 
 def _rule(holds: Any, name: str, query: Query | None = None, **values: Any) -> None:
-    shown = shown_by(query._asdict() if query else {})
-    require(bool(holds), "task8", name, shown=shown, **values)
+    require("task8", holds, name, **(query._asdict() if query else {}), **values)
 
 
 def _asked(ask: Ask, query: Query) -> tuple[Tensor, Tensor | None]:
@@ -44,8 +42,8 @@ def _asked(ask: Ask, query: Query) -> tuple[Tensor, Tensor | None]:
     wanted = query.exposure.shape[:-1]
     answer = ask(query._asdict(), False, torch.ones(wanted, dtype=torch.float64))
     value = value_of(answer)
-    shapes = {"got": value.shape, "exposure": query.exposure.shape, "wanted": wanted}
-    _rule(value.shape == wanted, "shape", query, **{key: tuple(x) for key, x in shapes.items()})
+    got = tuple(value.shape)
+    _rule(got == wanted, "shape", query, got=got, wanted=tuple(wanted))
     return value, answer.slope
 
 

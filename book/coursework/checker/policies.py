@@ -3,18 +3,14 @@
 import itertools
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Generator, Tensor
 
-from checker.examine import EDGES, Ask, Case, Question, Wrong, require, say, value_of
-from checker.given import (
-    discount_of_document_1,
-    numbers,
-    position_of_document_0,
-    shown_by,
-)
+from checker.examine import EDGES, Ask, Case, Question, Slips, Wrong, require, say, value_of
+from checker.given import position_of_document_0
 from fairpg_lite.exposure import position_bias, ranking_exposure
 from fairpg_lite.policy import PlackettLuce
 
@@ -53,20 +49,15 @@ def _lists(generator: Generator) -> list[Case]:
     return cases
 
 
-ranking_probability = Question(
-    "task1a",
-    "scores ranking",
-    probability,
-    _lists,
-    slips={
-        "logarithm": lambda s, r: PlackettLuce(s).log_prob(r),
-        "positions": lambda s, r: probability(s, r.argsort()),
-        "placed_so_far": lambda s, r: probability(s, r.flip(0)),
-        "with_replacement": lambda s, r: s.softmax(-1).prod(),
-        "no_exp": lambda s, r: (s[r] / s[r].flip(0).cumsum(0).flip(0)).prod(),
-        "ranking_ignored": lambda s, r: probability(s, torch.arange(len(s))),
-    },
-)
+_LIST: Slips = {
+    "logarithm": lambda s, r: PlackettLuce(s).log_prob(r),
+    "positions": lambda s, r: probability(s, r.argsort()),
+    "placed_so_far": lambda s, r: probability(s, r.flip(0)),
+    "with_replacement": lambda s, r: s.softmax(-1).prod(),
+    "no_exp": lambda s, r: (s[r] / s[r].flip(0).cumsum(0).flip(0)).prod(),
+    "ranking_ignored": lambda s, r: probability(s, torch.arange(len(s))),
+}
+ranking_probability = Question("task1a", "scores ranking", probability, _lists, _LIST)
 
 
 # --- task 1b: expectation by enumeration --------------------------------------------------
@@ -85,27 +76,24 @@ def _expected(scores: Tensor, value: Any) -> Tensor:
 
 
 def _values(generator: Generator) -> list[Case]:
-    values = (position_of_document_0, discount_of_document_1)
-    cases = [Case((random_scores(n, generator), value)) for n in (3, 4) for value in values]
-    return [*cases, Case((random_scores(1, generator), position_of_document_0), "n = 1")]
+    edges = {2: "", 3: "", 4: "", 1: "n = 1"}
+    value = position_of_document_0
+    return [Case((random_scores(n, generator), value), edge) for n, edge in edges.items()]
 
 
-expectation = Question(
-    "task1b",
-    "scores value",
-    _expected,
-    _values,
-    slips={
-        "unweighted": lambda s, value: _all(s, value)[1].mean(),
-        "summed": lambda s, value: _all(s, value)[1].sum(),
-        "divided": lambda s, value: _expected(s, value) / math.factorial(len(s)),
-        "most_probable": lambda s, value: value(PlackettLuce(s).mode),
-        "log_weights": lambda s, value: (_all(s, value)[0].log() * _all(s, value)[1]).sum(),
-    },
-)
+_EXPECTED: Slips = {
+    "unweighted": lambda s, value: _all(s, value)[1].mean(),
+    "summed": lambda s, value: _all(s, value)[1].sum(),
+    "divided": lambda s, value: _expected(s, value) / math.factorial(len(s)),
+    "most_probable": lambda s, value: value(PlackettLuce(s).mode),
+    "log_weights": lambda s, value: (_all(s, value)[0].log() * _all(s, value)[1]).sum(),
+}
+expectation = Question("task1b", "scores value", _expected, _values, _EXPECTED)
 
 
 # --- task 2: the sampler ------------------------------------------------------------------
+
+_rule = partial(require, "task2")
 
 
 def sampler(answers: Sequence[Ask], generator: Generator) -> None:
@@ -129,20 +117,15 @@ def sampler(answers: Sequence[Ask], generator: Generator) -> None:
         raise Wrong(EDGES + str(wrong), 0.5) from None
 
 
-def _rule(holds: Any, name: str, **values: Any) -> None:
-    shown = shown_by({key: values[key] for key in ("scores", "samples") if key in values})
-    require(bool(holds), "task2", name, shown=shown, **values)
-
-
 def _drawn(ask: Ask, scores: Tensor, samples: int, seed: int) -> Tensor:
     """The student's rankings ``(samples, n)``, if that is what they are."""
-    inputs: dict[str, Any] = {"scores": scores, "samples": samples}
-    answer = value_of(ask({**inputs, "generator": torch.Generator().manual_seed(seed)}))
+    stream = torch.Generator().manual_seed(seed)
+    answer = value_of(ask({"scores": scores, "samples": samples, "generator": stream}))
     got, wanted = tuple(answer.shape), (samples, len(scores))
-    _rule(got == wanted, "shape", got=got, wanted=wanted, **inputs)
+    _rule(got == wanted, "shape", got=got, wanted=wanted, scores=scores)
     broken = (answer.sort(-1).values != torch.arange(len(scores))).any(-1)
-    row = numbers(answer[broken.int().argmax()])
-    _rule(not broken.any(), "not_once", row=row, **inputs)
+    row = answer[broken.int().argmax()].tolist()
+    _rule(not broken.any(), "not_once", row=row, scores=scores)
     return answer.long()
 
 
@@ -179,7 +162,7 @@ def _place_by_place(rankings: Tensor, scores: Tensor) -> None:
     for slip, given in slips.items():
         name = slip if (_surprises(*given)[0].abs() < ERRORS).all() else name
     values = {"place": 1 + int(off.int().argmax()), "kind": "more" if steeper > 0 else "less"}
-    _rule(False, name, **values, scores=scores, samples=DRAWS)
+    _rule(False, name, **values, scores=scores)
 
 
 def _independent(ask: Ask, scores: Tensor, calls: int = 1500, samples: int = 6) -> None:
@@ -191,7 +174,7 @@ def _independent(ask: Ask, scores: Tensor, calls: int = 1500, samples: int = 6) 
     products = away.sum(1).square().sum(-1) - away.square().sum((1, 2))  # of different samples
     z = float(products.mean() / products.std() * math.sqrt(calls))
     kind = "repeat" if z > 0 else "are opposites of"
-    _rule(abs(z) < 5, "dependent", kind=kind, scores=scores, samples=samples)
+    _rule(abs(z) < 5, "dependent", kind=kind, scores=scores)
 
 
 # --- task 3a: exposure by sampling --------------------------------------------------------
@@ -219,20 +202,21 @@ def _conserved(case: Case, answer: Tensor) -> str:
     return say("task3b", "not_conserved", sum=f"{float(answer.sum()):.4f}", all=f"{total:.4f}")
 
 
+_SAMPLED: Slips = {
+    "natural_log": _paid(lambda j: 1 / (1 + j).log()),
+    "indices": lambda r: bias(r.shape[-1])[r].mean(0),
+    "summed": lambda r: ranking_exposure(r, bias(r.shape[-1])).sum(0),
+    "no_mean": lambda r: ranking_exposure(r, bias(r.shape[-1])),
+    "from_0": _paid(lambda j: 1 / j.log2()),
+    "from_2": _paid(lambda j: 1 / (2 + j).log2()),
+    "reciprocal": _paid(lambda j: 1 / j),
+}
 sampled_exposure = Question(
     "task3a",
     "rankings",
     lambda r: ranking_exposure(r, bias(r.shape[-1])).mean(0),
     _samples,
-    slips={
-        "natural_log": _paid(lambda j: 1 / (1 + j).log()),
-        "indices": lambda r: bias(r.shape[-1])[r].mean(0),
-        "summed": lambda r: ranking_exposure(r, bias(r.shape[-1])).sum(0),
-        "no_mean": lambda r: ranking_exposure(r, bias(r.shape[-1])),
-        "from_0": _paid(lambda j: 1 / j.log2()),
-        "from_2": _paid(lambda j: 1 / (2 + j).log2()),
-        "reciprocal": _paid(lambda j: 1 / j),
-    },
+    _SAMPLED,
     clue=_conserved,
 )
 
@@ -261,20 +245,14 @@ def _races(generator: Generator) -> list[Case]:
     return [*plain, *(Case((s,), edge, tolerance=5e-4) for edge, s in edges.items())]
 
 
-EXACT = Question(
-    "task3b",
-    "scores",
-    _exact,
-    _races,
-    slips={
-        "natural_log": lambda s: _exact(s) / math.log(2),
-        "against_itself": _against_itself,
-        "still_running": lambda s: PlackettLuce(s).exposure(bias(len(s)).flip(0)),
-        "most_probable": lambda s: ranking_exposure(PlackettLuce(s).mode, bias(len(s))),
-        "wrong_sign": lambda s: _exact(-s),
-    },
-    clue=_conserved,
-)
+_EXACT: Slips = {
+    "natural_log": lambda s: _exact(s) / math.log(2),
+    "against_itself": _against_itself,
+    "still_running": lambda s: PlackettLuce(s).exposure(bias(len(s)).flip(0)),
+    "most_probable": lambda s: ranking_exposure(PlackettLuce(s).mode, bias(len(s))),
+    "wrong_sign": lambda s: _exact(-s),
+}
+EXACT = Question("task3b", "scores", _exact, _races, _EXACT, clue=_conserved)
 
 
 def exact_exposure(answers: Sequence[Ask], generator: Generator) -> None:

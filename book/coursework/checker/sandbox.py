@@ -89,14 +89,16 @@ def serve(say: Say, hear: Callable[[], Any], desk: Desk) -> None:
         task, place, *question = hear()
         answers = desk.handed.get(task, [])
         answer = answers[place](*question) if place < len(answers) else Answer(blank=True)
-        say({"answer": answer.packed()})
+        say({"answer": vars(answer)})
 
 
 def main(number: str, memory: str, network: str) -> None:
     incoming, outgoing = os.fdopen(int(number), "rb"), os.fdopen(os.dup(int(number)), "w")
 
     def say(message: dict[str, Any]) -> None:
-        print(json.dumps(message), file=outgoing, flush=True)
+        print(
+            json.dumps(message, default=lambda tensor: tensor.tolist()), file=outgoing, flush=True
+        )
 
     def hear() -> Any:
         return pickle.load(incoming)
