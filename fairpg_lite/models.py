@@ -81,18 +81,17 @@ def save_model(
         )
     n_features = next(scorer.parameters()).shape[1]
     prepare = prepare or Preparation(n_features)
-    if prepare.n_scored != n_features:
+    if prepare.n_features != n_features:
         raise ValueError(
             f"save_model: the scorer takes {n_features} features, the preparation gives "
-            f"{prepare.n_scored}."
+            f"{prepare.n_features}."
         )
     if file.exists() and _header(file) is None:
         raise ValueError(f"save_model: {file} is not ours; choose another directory.")
     if file.exists() and not overwrite:
         raise FileExistsError(f"save_model: {directory} holds a model; overwrite=True replaces it.")
-    tensors = {f"scorer.{name}": value for name, value in scorer.state_dict().items()}
-    tensors |= {f"prepare.{name}": value for name, value in prepare.arrays().items()}
-    weights = {name: _plain(name, value) for name, value in tensors.items()}
+    state = {f"scorer.{name}": value for name, value in scorer.state_dict().items()}
+    weights = {name: _plain(name, value) for name, value in state.items()}
     meta = {
         "format": FORMAT,
         "version": VERSION,
@@ -121,7 +120,7 @@ def load_model(directory: str | Path) -> SavedModel:
         raise ValueError(
             f"load_model: {file} is no model of fairpg_lite (its format is to be {FORMAT!r})."
         )
-    if meta["version"] not in (2, VERSION):  # version 2 told sizes, too
+    if meta["version"] != VERSION:
         raise ValueError(
             f"load_model: {file} has format version {meta['version']}, this fairpg_lite reads "
             f"{VERSION}; use fairpg_lite {meta.get('fairpg_lite')}, which wrote it, or train anew."
@@ -130,16 +129,11 @@ def load_model(directory: str | Path) -> SavedModel:
         weights = meta.pop("weights")
         if _digest(weights) != meta["sha256"]:
             raise ValueError(f"the SHA-256 of its weights is not {meta['sha256']}")
-        parts: dict[str, dict[str, Tensor]] = {"scorer": {}, "prepare": {}}
-        for name, stored in weights.items():
-            part, _, own = name.partition(".")
-            parts[part][own] = _tensor(name, stored)
-        fields = {**meta["prepare"], **parts["prepare"]}
+        state = {name.removeprefix("scorer."): _tensor(name, x) for name, x in weights.items()}
+        fields = meta["prepare"]
         prepare = Preparation(**{**fields, "group_values": tuple(fields["group_values"])})
-        scorer = _made(meta["kind"], parts["scorer"])
-        if len(parts["prepare"]) != (2 if prepare.normalize == "standard" else 0):
-            raise ValueError("the preparation lacks its scale")
-        if prepare.n_scored != next(scorer.parameters()).shape[1]:
+        scorer = _made(meta["kind"], state)
+        if prepare.n_features != next(scorer.parameters()).shape[1]:
             raise ValueError("the preparation gives another number of features than are scored")
     return SavedModel(scorer.eval(), prepare, meta)
 

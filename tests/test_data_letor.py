@@ -18,13 +18,7 @@ from hypothesis import strategies as st
 from sklearn.datasets import load_svmlight_file
 from test_data_dataset import make
 
-from fairpg_lite.data import (
-    LetorError,
-    RankingDataset,
-    letor_lines,
-    load_letor,
-    save_letor,
-)
+from fairpg_lite.data import LetorError, RankingDataset, letor, load_letor, save_letor
 
 GOOD = b"2 qid:7 1:0.5 3:1.25 # doc a\n\n# a comment\n0 qid:9 2:4\r\n1 qid:7 1:-3e-2\n"
 
@@ -38,9 +32,13 @@ def write(tmp_path, content, name="data.txt"):
 # --- valid files ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("compress", [bytes, gzip.compress, bz2.compress, lzma.compress])
-def test_plain_and_compressed(tmp_path, compress):
-    ds = load_letor(write(tmp_path, compress(GOOD)), dtype=torch.float64)
+PACKED = [(".gz", gzip.compress), (".bz2", bz2.compress), (".xz", lzma.compress)]
+
+
+@pytest.mark.parametrize(("suffix", "compress"), [("", bytes), *PACKED])
+def test_plain_and_compressed(tmp_path, suffix, compress):
+    file = write(tmp_path, compress(GOOD), f"data.txt{suffix}")
+    ds = load_letor(file, dtype=torch.float64)
     assert ds.query_ids.tolist() == [7, 9]
     assert ds.offsets.tolist() == [0, 2, 3]  # the scattered query is gathered, in file order
     assert ds.document_ids.tolist() == [0, 2, 1]
@@ -48,26 +46,12 @@ def test_plain_and_compressed(tmp_path, compress):
     assert ds.features.tolist() == [[0.5, 0, 1.25], [-0.03, 0, 0], [0, 4, 0]]
 
 
-def test_documents_of_an_orderly_file_need_no_ids(tmp_path):
-    assert (
-        load_letor(write(tmp_path, b"1 qid:7 1:5\n0 qid:7 1:6\n0 qid:2 1:7\n")).document_ids is None
-    )
-
-
 def test_feature_range(tmp_path):
     file = write(tmp_path, GOOD)
     assert load_letor(file, n_features=5).features.shape == (3, 5)
     assert load_letor(file, n_features=5).features[:, 3:].eq(0).all()
-    with pytest.raises(LetorError, match=r"line 1: the feature id is beyond n_features.*'3:1\.25'"):
+    with pytest.raises(LetorError, match=r"line 1: '3:1\.25' is not .* from 1 to n_features=2"):
         load_letor(file, n_features=2)
-    zero = write(tmp_path, b"1 qid:1 0:5 2:6\n", "zero.txt")
-    assert load_letor(zero, zero_based=True).features.tolist() == [[5, 0, 6]]
-    with pytest.raises(LetorError, match="pass zero_based=True"):
-        load_letor(zero)
-    huge = write(tmp_path, b"1 qid:1 200000:5\n", "huge.txt")
-    with pytest.raises(LetorError, match="pass n_features"):
-        load_letor(huge)
-    assert load_letor(huge, n_features=200_000).features[0, -1] == 5
     with pytest.raises(ValueError, match="n_features is 0"):
         load_letor(file, n_features=0)
     with pytest.raises(ValueError, match=r"dtype is torch\.float16"):
@@ -76,7 +60,7 @@ def test_feature_range(tmp_path):
 
 def test_ids_may_grow_from_block_to_block(tmp_path):
     lines = [f"{i % 3} qid:{i // 4} {i + 1}:{i + 0.5}\n".encode() for i in range(50)]
-    with mock.patch.object(letor_lines, "BLOCK_BYTES", 64):
+    with mock.patch.object(letor, "BLOCK_BYTES", 64):
         ds = load_letor(write(tmp_path, b"".join(lines)))
     assert torch.equal(ds.features, torch.diag(torch.arange(50) + 0.5))
 
@@ -91,13 +75,10 @@ def test_names_of_documents_survive(tmp_path):
     text = b"1 qid:7 1:2 #docid = GX-1_a inc = 1 prob = 0.5\n0 qid:9 1:3 # no name\n"
     text += "2 qid:7 1:4 # x docid=\u00e9 2\n".encode()
     ds = load_letor(write(tmp_path, text))
-    assert ds.documents == ["GX-1_a", "\u00e9", ""]  # gathered with their query
+    assert ds.documents.tolist() == ["GX-1_a", "\u00e9", ""]  # gathered with their query
     save_letor(ds, tmp_path / "again.txt.gz")
     again = load_letor(tmp_path / "again.txt.gz")
-    assert (again.documents, again.fingerprint()) == (
-        ds.documents,
-        ds.replace(document_ids=None).fingerprint(),
-    )
+    assert again.fingerprint() == ds.replace(document_ids=[0, 1, 2]).fingerprint()
     assert load_letor(write(tmp_path, GOOD)).documents is None
     with pytest.raises(ValueError, match=r"'a b' cannot stand in LETOR text"):
         save_letor(ds.replace(documents=["a b", "c", "d"]), tmp_path / "x.txt")
@@ -110,13 +91,10 @@ def test_query_ids_may_be_texts(tmp_path):
     save_letor(ds, tmp_path / "again.txt")
     assert load_letor(tmp_path / "again.txt").query_ids.tolist() == ["GX_1", "7"]
     numbers_first = write(tmp_path, b"1 qid:007 1:2\n0 qid:a 1:3\n", "mixed.txt")
-    with pytest.raises(LetorError, match=r"line 2: .*pass text_ids=True.*'qid:a'"):
+    with pytest.raises(LetorError, match=r"line 2: 'qid:a' is not .* a whole number, as the file"):
         load_letor(numbers_first)
-    assert load_letor(numbers_first, text_ids=True).query_ids.tolist() == ["007", "a"]
-    with pytest.raises(LetorError, match="line 1: the query id is not a 64-bit whole number"):
-        load_letor(file, text_ids=False)
     for wrong in (b"1 qid:a:b 1:2\n", b"1 qid: 1:2\n"):
-        with pytest.raises(LetorError, match="empty or holds a colon"):
+        with pytest.raises(LetorError, match=r"'qid:.* is not qid:<id> with a text"):
             load_letor(write(tmp_path, wrong))
     for name in ("a b", "a:b", "a#", ""):
         with pytest.raises(ValueError, match="cannot stand in LETOR text"):
@@ -127,31 +105,26 @@ def test_null_is_absent(tmp_path):
     ds = load_letor(write(tmp_path, b"1 qid:1 1:NULL 2:5 3:NULL#\n0 qid:1 1:2 4:NULL\n"))
     assert ds.features.tolist() == [[0, 5, 0, 0], [2, 0, 0, 0]]
     for wrong in (b"1:NULL.5", b"1:NULLs", b"1:null", b"NULL", b":NULL"):
-        with pytest.raises(LetorError) as caught:
+        with pytest.raises(LetorError, match=f"line 1: '{wrong.decode()}' is not"):
             load_letor(write(tmp_path, b"1 qid:1 " + wrong + b"\n"))
-        assert caught.value.text == wrong.decode()
 
 
-@pytest.mark.parametrize("compress", [bytes, gzip.compress])
-def test_lightgbm_keeps_the_queries_in_a_file_beside(tmp_path, compress):
-    lines = b"1 1:2 3:4\n# note\n0 2:1\n2\n0 1:9\n"
-    name = "rank.train" if compress is bytes else "rank.train.gz"
-    file = write(tmp_path, compress(lines), name)
-    with pytest.raises(LetorError, match=r"line 1: no 'qid:<number>'"):
+def test_lightgbm_keeps_the_queries_in_a_file_beside(tmp_path):
+    file = write(tmp_path, b"1 1:2 3:4\n# note\n0 2:1\n2\n0 1:9\n", "rank.train")
+    with pytest.raises(LetorError, match=r"line 1: '1:2' is not qid:<id>"):
         load_letor(file)
     side = write(tmp_path, b"3\n1\n", "rank.train.query")
     ds = load_letor(file)
     assert (ds.query_ids.tolist(), ds.lengths.tolist()) == ([0, 1], [3, 1])
     assert ds.features.tolist() == [[2, 0, 4], [0, 1, 0], [0, 0, 0], [9, 0, 0]]
-    for sizes, message in (
-        (b"3\n2\n", r"query: the counts add up to 5, .*rank\.train.* has 4 documents"),
-        (b"3\n0\n1\n", "query, line 2: not a number of documents"),
-        (b"3\nx\n", "query, line 2: not a number"),
-        (b"", "add up to 0"),
-    ):
+    for sizes in (b"3\n2\n", b"3\n0\n1\n", b"3\nx\n", b"5\n-1\n", b""):
         side.write_bytes(sizes)
-        with pytest.raises(LetorError, match=message):
+        with pytest.raises(LetorError, match=r"query: the counts add up to .* has 4 documents"):
             load_letor(file)
+    side.write_bytes(b"3\n1\n")
+    file.write_bytes(b"1 1:2\n1 qid:3 1:2\n0 1:3\n0 1:3\n")
+    with pytest.raises(LetorError, match="line 2: 'qid:3' is not <id>:<value>"):
+        load_letor(file)
     write(tmp_path, b"9\n", "both.query")  # ids in the lines come first
     assert load_letor(write(tmp_path, b"1 qid:7 1:2\n", "both")).query_ids.tolist() == [7]
 
@@ -162,17 +135,17 @@ def test_several_files_are_read_as_one(tmp_path):
     ds = load_letor([a, b])
     assert (ds.query_ids.tolist(), ds.document_ids.tolist()) == ([7, 9, 8], [0, 2, 1, 3])
     assert ds.features.tolist() == [[2, 0, 0], [1, 0, 0], [3, 0, 0], [0, 0, 5]]
-    assert ds.documents == ["A", "", "", ""]
+    assert ds.documents.tolist() == ["A", "", "", ""]
     assert ds.info["name"] == "a.txt + b.txt.gz"
     again = write(tmp_path, b"2 qid:5 3:5\n# x\n1 qid:9 1:1\n", "c.txt")
-    with pytest.raises(LetorError, match=r"c\.txt, line 3: the query is in an earlier file.*qid:9"):
+    with pytest.raises(LetorError, match=r"c\.txt: query 9 is in an earlier file"):
         load_letor([a, again])
-    with pytest.raises(LetorError, match=r"b\.txt, line 1: the grade"):
+    with pytest.raises(LetorError, match=r"b\.txt, line 1: 'x' is not a grade"):
         load_letor([a, write(tmp_path, b"x qid:1\n", "b.txt")])
     for name in ("d", "e"):
         write(tmp_path, b"1 1:1\n0 1:2\n", name)
     write(tmp_path, b"2\n", "d.query")
-    with pytest.raises(LetorError, match=r"e, line 1: no 'qid:<number>'"):
+    with pytest.raises(LetorError, match=r"e, line 1: '1:1' is not qid:<id>"):
         load_letor([tmp_path / "d", tmp_path / "e"])
     write(tmp_path, b"1\n1\n", "e.query")
     both = load_letor([tmp_path / "d", tmp_path / "e"])
@@ -187,13 +160,15 @@ def test_one_stray_id_does_not_ask_for_gigabytes(tmp_path):
     lines[4321] = b"1 qid:1 99999:2\n"
     file = write(tmp_path, b"".join(lines))
     tracemalloc.start()
-    with pytest.raises(LetorError, match=r"line 4322: .*8,388 columns.*n_features: '99999:2'"):
+    with pytest.raises(
+        LetorError, match=r"8,000 documents and a feature id of 99999 .* pass n_features"
+    ):
         load_letor(file)
     assert tracemalloc.get_traced_memory()[1] < 5e7
     tracemalloc.stop()
     few = write(tmp_path, b"".join(lines[4300:4400]))
     assert load_letor(few).n_features == 99_999  # 40 MB for those who have them
-    with mock.patch.object(letor_lines, "MAX_VALUES", 10):
+    with mock.patch.object(letor, "MAX_VALUES", 10):
         assert load_letor(few, n_features=99_999).n_features == 99_999
 
 
@@ -202,68 +177,55 @@ def test_a_table_is_told_where_to_go():
         load_letor(pandas.DataFrame({"x": [1]}))
 
 
-def test_progress_is_shown_on_stderr_only(tmp_path, capsys):
-    load_letor(write(tmp_path, GOOD), progress=True)
-    captured = capsys.readouterr()
-    assert "reading data.txt" in captured.err
-    assert captured.out == ""
-
-
 # --- faults, each with file, line and text -------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("line", "reason", "text"),
+    ("line", "word"),
     [
-        (b"x qid:1 1:2", "the grade is not a decimal number", "x"),
-        (b"-1 qid:1 1:2", "the grade is negative", "-1"),
-        (b"nan qid:1 1:2", "the grade is not finite", "nan"),
-        (b"1e39 qid:1 1:2", "the grade is too large for float32", "1e39"),
-        (b"1 1:2 2:3", "no 'qid:<number>'", "1 1:2 2:3"),
-        (b"1", "no 'qid:<number>'", "1"),
-        (b"1 qidx:5 1:2", "no 'qid:<number>'", "1 qidx:5 1:2"),
-        (b"1 qid 1:2", "no 'qid:<number>'", "1 qid 1:2"),
-        (b"1 qid:1.5 1:2", "the query id is not", "qid:1.5"),
-        (b"1 qid:1_0 1:2", "the query id is not", "qid:1_0"),
-        (b"1 qid: 1:2", "the query id is not", "qid:"),
-        (b"1 qid:9223372036854775808 1:2", "64-bit", "qid:9223372036854775808"),
-        (b"1 qid:1 1:2:3", "the value is not a decimal number", "1:2:3"),
-        (b"1 qid:1 1:", "the value is not a decimal number", "1:"),
-        (b"1 qid:1 1:1_000", "the value is not a decimal number", "1:1_000"),
-        (b"1 qid:1 1:0x10", "the value is not a decimal number", "1:0x10"),
-        (b"1 qid:1 1:NaN", "the value is not finite", "1:NaN"),
-        (b"1 qid:1 1:-inf", "the value is not finite", "1:-inf"),
-        (b"1 qid:1 1:1e400", "too large for float32", "1:1e400"),
-        (b"1 qid:1 1:1e39", "too large for float32; pass dtype=torch.float64", "1:1e39"),
-        (b"1 qid:1 12", "not of the form <id>:<value>", "12"),
-        (b"1 qid:1 a:2", "the feature id is not a whole number", "a:2"),
-        (b"1 qid:1 1_0:2", "the feature id is not a whole number", "1_0:2"),
-        (b"1 qid:1 -1:2", "feature ids begin at 1", "-1:2"),
-        (b"1 qid:1 0:2", "feature ids begin at 1", "0:2"),
-        (b"1 qid:1 2:1 2:3", "must rise", "2:3"),
-        (b"1 qid:1 2:1 1:3", "must rise", "1:3"),
-        (b"1 qid:1 4294967297:1", "at most nine digits", "4294967297:1"),
-        (b"1 qid:1 1:2 qid:2", "the feature id is not a whole number", "qid:2"),
-        (b"1 qid:1 1:2\x00", "the value is not a decimal number", "1:2\x00"),
-        (b"\xef\xbb\xbf1 qid:1 1:2", "the grade is not a decimal number", "\ufeff1"),
+        (b"x qid:1 1:2", "x"),
+        (b"-1 qid:1 1:2", "-1"),
+        (b"nan qid:1 1:2", "nan"),
+        (b"1e39 qid:1 1:2", "1e39"),
+        (b"1 1:2 2:3", "1:2"),
+        (b"1", ""),
+        (b"1 qidx:5 1:2", "qidx:5"),
+        (b"1 qid 1:2", "qid"),
+        (b"1 qid:1.5 1:2", "qid:1.5"),
+        (b"1 qid:1_0 1:2", "qid:1_0"),
+        (b"1 qid: 1:2", "qid:"),
+        (b"1 qid:9223372036854775808 1:2", "qid:9223372036854775808"),
+        (b"1 qid:1 1:2:3", "1:2:3"),
+        (b"1 qid:1 1:", "1:"),
+        (b"1 qid:1 1:1_000", "1:1_000"),
+        (b"1 qid:1 1:0x10", "1:0x10"),
+        (b"1 qid:1 1:NaN", "1:NaN"),
+        (b"1 qid:1 1:-inf", "1:-inf"),
+        (b"1 qid:1 1:1e400", "1:1e400"),
+        (b"1 qid:1 1:1e39", "1:1e39"),
+        (b"1 qid:1 12", "12"),
+        (b"1 qid:1 a:2", "a:2"),
+        (b"1 qid:1 1_0:2", "1_0:2"),
+        (b"1 qid:1 -1:2", "-1:2"),
+        (b"1 qid:1 0:2", "0:2"),
+        (b"1 qid:1 2:1 2:3", "2:3"),
+        (b"1 qid:1 2:1 1:3", "1:3"),
+        (b"1 qid:1 4294967297:1", "4294967297:1"),
+        (b"1 qid:1 1:2 qid:2", "qid:2"),
+        (b"1 qid:1 1:2\x00", "1:2\x00"),
+        (b"\xef\xbb\xbf1 qid:1 1:2", "\ufeff1"),
     ],
 )
-def test_a_fault_names_file_line_and_text(tmp_path, line, reason, text):
+def test_a_fault_names_file_line_word_and_what_was_meant(tmp_path, line, word):
     file = write(tmp_path, b"1 qid:1 1:2\n" * 9 + b"# comment\n" + line + b"\n1 qid:1 1:2\n")
-    for block in (
-        letor_lines.BLOCK_BYTES,
-        16,
-        40,
-    ):  # all lines in one block, one in each, some in each
-        with (
-            mock.patch.object(letor_lines, "BLOCK_BYTES", block),
-            pytest.raises(LetorError, match=re.escape(reason)) as caught,
-        ):
+    place = line.split().index(word.encode()) if word else 1
+    meant = ("a grade: a number, zero or more, that float32", "qid:<id> with a whole number")
+    meant = meant[place] if place < 2 else "<id>:<value> with ids that rise from 1 on and numbers"
+    for block in (letor.BLOCK_BYTES, 16, 40):  # all lines in one block, one in each, some in each
+        with mock.patch.object(letor, "BLOCK_BYTES", block), pytest.raises(LetorError) as caught:
             load_letor(file)
-        assert (caught.value.path, caught.value.line, caught.value.text) == (str(file), 11, text)
-        assert f"{file}, line 11" in str(caught.value)
-        again = pickle.loads(pickle.dumps(caught.value))
-        assert (str(again), again.line) == (str(caught.value), 11)
+        assert str(caught.value).startswith(f"{file}, line 11: {word!r} is not {meant}")
+        assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
 
 
 def test_float64_accepts_what_float32_cannot_hold(tmp_path):
@@ -285,24 +247,20 @@ def test_empty_files(tmp_path, content):
 
 def test_a_cut_plain_file(tmp_path):
     file = write(tmp_path, GOOD[:-3])  # ends in a number that looks whole
-    with pytest.raises(LetorError, match="may have been cut") as caught:
+    with pytest.raises(LetorError, match="line 5: it has no line end; add one if"):
         load_letor(file)
-    assert (caught.value.line, caught.value.text) == (5, "1 qid:7 1:-3e")
-    whole = write(tmp_path, GOOD[:-1])
-    assert len(load_letor(whole, require_final_newline=False)) == 2
-    assert load_letor(whole, require_final_newline=False).n_documents == 3
 
 
-@pytest.mark.parametrize("compress", [gzip.compress, bz2.compress, lzma.compress])
-def test_a_cut_or_damaged_compressed_file(tmp_path, compress):
+@pytest.mark.parametrize(("suffix", "compress"), PACKED)
+def test_a_cut_or_damaged_compressed_file(tmp_path, suffix, compress):
     content = compress(GOOD * 100)
     for cut in (len(content) - 1, len(content) // 2):
         with pytest.raises(LetorError, match="compressed file is"):
-            load_letor(write(tmp_path, content[:cut]))
+            load_letor(write(tmp_path, content[:cut], f"a{suffix}"))
     damaged = bytearray(content)
     damaged[len(content) // 2] ^= 0xFF
     with pytest.raises(LetorError):
-        load_letor(write(tmp_path, bytes(damaged)))
+        load_letor(write(tmp_path, bytes(damaged), f"a{suffix}"))
 
 
 def test_a_missing_file_stays_a_missing_file(tmp_path):
@@ -331,18 +289,18 @@ def reference(data: bytes, largest: float):
             raise ValueError("qid")
         qid, row = words[1][4:], {}
         if whole is None:  # the first document decides whether ids are numbers or texts
-            whole = re.fullmatch(r"[+-]?\d{1,40}", qid, re.ASCII) is not None
+            whole = re.fullmatch(r"[+-]?\d{1,18}", qid, re.ASCII) is not None
         if whole:
-            qid = int(qid) if re.fullmatch(r"[+-]?\d{1,40}", qid, re.ASCII) else 2**63
-            if not -(2**63) <= qid < 2**63:
+            if not re.fullmatch(r"[+-]?\d{1,18}", qid, re.ASCII):
                 raise ValueError("qid")
+            qid = int(qid)
         else:
             qid = qid.encode("latin-1").decode("utf-8", "backslashreplace")
         for word in words[2:]:
             if not re.fullmatch(rf"[+-]?\d+:({number}|NULL)", word, re.ASCII):
                 raise ValueError("feature")
             index, value = word.split(":")
-            if int(index) <= max(row, default=0) or int(index) > 100_000:
+            if int(index) <= max(row, default=0) or int(index) > 999_999_999:
                 raise ValueError("id")
             row[int(index)] = 0.0 if value == "NULL" else float(value)
         numbers = [float(words[0]), *row.values()]
@@ -351,6 +309,9 @@ def reference(data: bytes, largest: float):
         queries.setdefault(qid, []).append((numbers[0], row))
     if not queries:
         raise ValueError("empty")
+    rows = [row for documents in queries.values() for _, row in documents]
+    if len(rows) * max(max(row, default=0) for row in rows) > max(2**24, 50 * len(data)):
+        raise ValueError("size")
     return queries
 
 
@@ -390,7 +351,7 @@ def scratch(tmp_path_factory):
 @given(data=valid_files, block=st.sampled_from([8, 40, 1 << 20]))
 def test_valid_files_equal_scikit_learn(scratch, data, block):
     scratch.write_bytes(data)
-    with mock.patch.object(letor_lines, "BLOCK_BYTES", block):
+    with mock.patch.object(letor, "BLOCK_BYTES", block):
         ds = load_letor(scratch, dtype=torch.float64, n_features=30)
     x, y, qid = load_svmlight_file(str(scratch), n_features=30, zero_based=False, query_id=True)
     order = np.argsort([list(dict.fromkeys(qid)).index(q) for q in qid], kind="stable")
@@ -407,7 +368,7 @@ def check(scratch, data, block):
         expected = reference(data, 1.7976931348623157e308)
     except ValueError:
         expected = None
-    with mock.patch.object(letor_lines, "BLOCK_BYTES", block):
+    with mock.patch.object(letor, "BLOCK_BYTES", block):
         if expected is None:
             with pytest.raises(LetorError):
                 load_letor(scratch, dtype=torch.float64)
@@ -456,8 +417,6 @@ def test_damaged_files_are_refused_or_read_right(scratch, data, block):
     )
 )
 def test_arbitrary_bytes_never_crash(scratch, data):
-    if data[:2] == b"\x1f\x8b" or data[:3] == b"BZh":
-        return  # these announce compression, and are refused as damaged
     check(scratch, data, 1 << 20)
 
 

@@ -253,7 +253,7 @@ def test_german_seeds_and_refusals():
 
 
 def test_mslr_has_the_published_figures():
-    train, test = mslr_sample(normalize=False, dtype=torch.float64)
+    train, test = sets.mslr_raw("train"), sets.mslr_raw("test")
     for part, documents, first, last in ((train, 4955, 1, 616), (test, 4974, 13, 628)):
         assert (len(part), part.n_documents, part.n_features) == (42, documents, 136)
         assert set(part.relevance.tolist()) == {0, 1, 2, 3, 4}
@@ -270,7 +270,7 @@ def test_mslr_has_the_published_figures():
 
 
 def test_mslr_is_scaled_per_query_by_default():
-    (train, _), (raw, _) = mslr_sample(), mslr_sample(normalize=False, dtype=torch.float64)
+    train, raw = mslr_sample()[0], sets.mslr_raw("train")
     assert train.features.dtype == torch.float32
     for query, before in zip(train, raw, strict=True):
         low, high = query.features.aminmax(dim=0)

@@ -1,53 +1,29 @@
-"""save and load: nothing lost, memory-mapped, and every kind of damage named."""
+"""save and load: nothing lost, memory-mapped, and every kind of damage refused."""
 
-import json
 import os
+import pickle
 import subprocess
 import sys
 import tracemalloc
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 from test_data_dataset import as_lists, make
 
-from fairpg_lite.data import RankingDataset
+from fairpg_lite.data import RankingDataset, arrays
 
 
-def parts(path):
-    """The header of a file, and the bytes behind it."""
-    content = path.read_bytes()
-    length = int.from_bytes(content[:8], "little")
-    return json.loads(content[8 : 8 + length]), content[8 + length :]
-
-
-def write(path, header, rest):
-    text = header if isinstance(header, bytes) else json.dumps(header).encode()
-    path.write_bytes(len(text).to_bytes(8, "little") + text + rest)
-
-
-def edit(path, change):
-    header, rest = parts(path)
-    change(header)
-    write(path, header, rest)
-
-
-def about(path, **changes):
-    edit(path, lambda header: header["__metadata__"].update(changes))
-
-
-@pytest.mark.parametrize("mmap", [True, False])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_round_trip(tmp_path, mmap, dtype):
+def test_round_trip(tmp_path, dtype):
     ds = make([2, 1, 4], dtype=dtype).replace(info={"name": "x", "list": [1, 2]})
     ds = ds.replace(documents=["a", "", "ü b", "d", "e", "f", ""])
     ds.save(tmp_path / "sub" / "data")
-    again = RankingDataset.load(tmp_path / "sub" / "data", mmap=mmap)
+    again = RankingDataset.load(tmp_path / "sub" / "data")
     assert as_lists(again) == as_lists(ds)
     assert again.features.dtype == dtype
     assert again.document_ids.tolist() == ds.document_ids.tolist()
-    assert again.documents == ds.documents
+    assert again.documents.tolist() == ds.documents.tolist()
     assert again.info == ds.info
     ds.replace(query_ids=["x y", "z", ""]).save(tmp_path / "text")
     assert RankingDataset.load(tmp_path / "text").query_ids.tolist() == ["x y", "z", ""]
@@ -64,46 +40,21 @@ def test_optional_arrays_stay_absent_and_empty_sets_load(tmp_path):
 
 
 def test_memory_mapped_features_can_be_written_without_touching_the_file(tmp_path):
-    ds = make([3])
+    ds = make([300], d=1000)
     ds.save(tmp_path / "a")
     mapped = RankingDataset.load(tmp_path / "a")
-    assert mapped.features.untyped_storage().data_ptr() != ds.features.untyped_storage().data_ptr()
+    if Path("/proc/self/maps").exists():  # where the system tells
+        assert str(tmp_path / "a") in Path("/proc/self/maps").read_text()
+    assert mapped.features.numpy().ctypes.data % 64 == 0  # compiled code wants it aligned
     mapped.features[0, 0] = 99.0
-    assert RankingDataset.load(tmp_path / "a", mmap=False).features[0, 0] == ds.features[0, 0]
+    assert RankingDataset.load(tmp_path / "a").features[0, 0] == ds.features[0, 0]
 
 
-def test_the_file_is_one_of_safetensors(tmp_path):
-    """By the format's own rules, so that other programs read it: JSON, then arrays without gaps."""
-    ds = make([3, 2], dtype=torch.float32)
-    ds.save(tmp_path / "a")
-    header, rest = parts(tmp_path / "a")
-    assert all(isinstance(value, str) for value in header.pop("__metadata__").values())
-    end = 0
-    for name, entry in header.items():
-        begin, after = entry["data_offsets"]
-        assert (begin, entry["shape"]) == (end, list(getattr(ds, name).shape))
-        kind = {"F32": "<f4", "I64": "<i8"}[entry["dtype"]]
-        values = np.frombuffer(rest[begin:after], kind).reshape(entry["shape"])
-        assert np.array_equal(values, getattr(ds, name).numpy())
-        end = after
-    assert end == len(rest)
-    mapped = RankingDataset.load(tmp_path / "a").features.numpy()
-    assert mapped.ctypes.data % 64 == 0  # compiled code wants it aligned
-
-
-def test_overwrite_only_when_asked_and_only_our_own(tmp_path):
-    first, second = make([3], seed=1), make([2, 2], seed=2)
-    first.save(tmp_path / "a")
-    with pytest.raises(FileExistsError, match="overwrite=True"):
-        second.save(tmp_path / "a")
-    assert as_lists(RankingDataset.load(tmp_path / "a")) == as_lists(first)
-    second.save(tmp_path / "a", overwrite=True)
-    assert as_lists(RankingDataset.load(tmp_path / "a")) == as_lists(second)
-    (tmp_path / "mine").mkdir()
-    (tmp_path / "mine" / "thesis.txt").write_text("years of work")
-    with pytest.raises(FileExistsError, match="not a dataset"):
-        second.save(tmp_path / "mine", overwrite=True)
-    assert (tmp_path / "mine" / "thesis.txt").exists()
+def test_a_view_is_stored_without_the_rest(tmp_path):
+    ds = make([100] * 50, d=20)
+    ds[3:4].save(tmp_path / "part")
+    ds.save(tmp_path / "all")
+    assert (tmp_path / "part").stat().st_size < (tmp_path / "all").stat().st_size / 20
 
 
 def test_a_failed_save_leaves_the_old_one(tmp_path, monkeypatch):
@@ -115,90 +66,73 @@ def test_a_failed_save_leaves_the_old_one(tmp_path, monkeypatch):
 
     monkeypatch.setattr(os, "replace", broken)
     with pytest.raises(OSError, match="disk full"):
-        make([4]).save(tmp_path / "a", overwrite=True)
+        make([4]).save(tmp_path / "a")
     monkeypatch.undo()
     assert as_lists(RankingDataset.load(tmp_path / "a")) == as_lists(first)
     assert [p.name for p in tmp_path.iterdir()] == ["a"]
 
 
-def flip(path, name):
-    """One bit of an array's last byte."""
-    header, rest = parts(path)
-    place = header[name]["data_offsets"][1] - 1
-    write(path, header, rest[:place] + bytes([rest[place] ^ 1]) + rest[place + 1 :])
+class Evil:
+    """What a pickle runs when it is opened by somebody careless."""
+
+    def __reduce__(self):
+        return os.mkdir, ("/tmp/fairpg_lite_evil",)
 
 
-def entry(name, **changes):
-    return lambda path: edit(path, lambda header: header[name].update(changes))
-
-
-BOMB = 1 << 40
+def rewritten(path, *, keep_checksum=True, **changes):
+    """The file with other fields; its checksum that of the old ones, or of none."""
+    form, checksum, fields, info = torch.load(path)
+    torch.save([form, checksum if keep_checksum else "", {**fields, **changes}, info], path)
 
 
 @pytest.mark.parametrize(
-    ("damage", "message"),
+    "damage",
     [
-        (lambda p: p.write_bytes(b""), "not written by"),
-        (lambda p: p.write_bytes(b"\xff" * 100), "not written by"),
-        (lambda p: write(p, b"{", b""), "not written by"),
-        (lambda p: write(p, b"[1]", b""), "not written by"),
-        (lambda p: write(p, b"[" * 100_000, b""), "not written by"),
-        (lambda p: write(p, {"__metadata__": 5}, b""), "not written by"),
-        (lambda p: about(p, format="other"), "not written by"),
-        (lambda p: about(p, version="4"), "version 4"),
-        (lambda p: about(p, version=3), "version 3"),
-        (lambda p: about(p, info="5"), "damaged"),
-        (lambda p: about(p, info="[" * 100_000), "damaged"),
-        (lambda p: about(p, **{"crc32 of offsets": 5}), "offsets does not have the checksum"),
-        (
-            lambda p: edit(p, lambda header: header["__metadata__"].pop("crc32 of offsets")),
-            "KeyErr",
-        ),
-        (lambda p: edit(p, lambda header: header.pop("offsets")), "damaged: .*it has the arrays"),
-        (lambda p: edit(p, lambda header: header.update({"../x": {}})), "it has the arrays"),
-        (lambda p: edit(p, lambda header: header.update(groups=[1])), "damaged"),
-        (lambda p: edit(p, lambda header: header["groups"].pop("shape")), "damaged"),
-        (lambda p: p.write_bytes(p.read_bytes()[:-4]), "not what the file holds"),
-        (lambda p: p.write_bytes(p.read_bytes()[:100]), "not written by"),
-        (lambda p: flip(p, "relevance"), "relevance does not have the checksum"),
-        (lambda p: flip(p, "groups"), "groups does not have the checksum"),
-        (entry("features", shape=[2, 2]), "not what the file holds"),
-        (entry("features", shape=[BOMB, 3]), "not what the file holds"),
-        (entry("relevance", shape=[BOMB], data_offsets=[0, 8 * BOMB]), "not what the file holds"),
-        (entry("relevance", data_offsets=[-40, 0]), "not what the file holds"),
-        (entry("relevance", shape=[-5], data_offsets=[40, 0]), "not what the file holds"),
-        (entry("relevance", shape=[5.0]), "not what the file holds"),
-        (entry("relevance", data_offsets=[0]), "damaged"),
-        (entry("relevance", dtype="BOOL"), "damaged: KeyError"),
-        (entry("relevance", dtype="O"), "damaged: KeyError"),
+        lambda p: p.write_bytes(b""),
+        lambda p: p.write_bytes(b"\xff" * 100),
+        lambda p: p.write_bytes(p.read_bytes()[:-4]),
+        lambda p: torch.save([1], p),
+        lambda p: torch.save(["fairpg_lite.RankingDataset 5", "", {}, {}], p),
+        lambda p: torch.save([arrays.FORMAT, "", {"offsets": 5}, {}], p),
+        lambda p: torch.save([arrays.FORMAT, "", {"offsets": Evil()}, {}], p),
+        lambda p: p.write_bytes(pickle.dumps(Evil())),
+        lambda p: rewritten(p, relevance=torch.zeros(5)),
+        lambda p: rewritten(p, groups=None),
+        lambda p: rewritten(p, extra=[1]),
+        lambda p: rewritten(p, keep_checksum=False),
     ],
 )
-def test_damage_is_named(tmp_path, damage, message):
+def test_damage_is_refused(tmp_path, damage):
     make([2, 3]).save(tmp_path / "a")
     damage(tmp_path / "a")
     tracemalloc.start()
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ValueError, match=r"RankingDataset.load: .*a is damaged, or not what"):
         RankingDataset.load(tmp_path / "a")
     assert tracemalloc.get_traced_memory()[1] < 5e7  # nothing is allocated on a file's word
     tracemalloc.stop()
+    assert not Path("/tmp/fairpg_lite_evil").exists()
 
 
-def test_what_is_read_into_memory_is_verified(tmp_path):
-    make([2, 3]).save(tmp_path / "a")
-    flip(tmp_path / "a", "features")
-    with pytest.raises(ValueError, match=r"features.* does not have the checksum"):
-        RankingDataset.load(tmp_path / "a", mmap=False)
-    for place in ("b", ""):  # a directory was what the first edition wrote
-        with pytest.raises(FileNotFoundError, match="no file"):
-            RankingDataset.load(tmp_path / place)
+def test_a_changed_bit_is_found_and_an_absent_file_named(tmp_path):
+    ds = make([2, 3]).replace(document_ids=[7_777_777] * 5)
+    ds.save(tmp_path / "a")
+    content = (tmp_path / "a").read_bytes()
+    stored = ds.document_ids.numpy().tobytes()
+    assert content.count(stored) == 1
+    other = content.replace(stored, b"\0" + stored[1:])
+    (tmp_path / "a").write_bytes(other)
+    with pytest.raises(ValueError, match="checksum"):
+        RankingDataset.load(tmp_path / "a")
+    with pytest.raises(FileNotFoundError, match="absent"):
+        RankingDataset.load(tmp_path / "absent")
 
 
 def test_no_cut_of_the_file_is_taken_for_the_whole(tmp_path):
     make([2, 3]).save(tmp_path / "a")
     content = (tmp_path / "a").read_bytes()
-    for length in range(0, len(content), 7):
+    for length in range(0, len(content), 29):
         (tmp_path / "a").write_bytes(content[:length])
-        with pytest.raises(ValueError, match=r"not written by|damaged"):
+        with pytest.raises(ValueError, match="damaged"):
             RankingDataset.load(tmp_path / "a")
 
 
@@ -243,7 +177,7 @@ def killed(step, target):
             return real(*args, **kwargs)
         return call
     os.replace, os.rename, os.unlink = map(counting, (os.replace, os.rename, os.unlink))
-    data(2).save(target, overwrite=True)
+    data(2).save(target)
 
 root = Path(sys.argv[1])
 """
@@ -258,7 +192,7 @@ while code == 9:
     os.waitpid(fork(lambda: data(1).save(target)), 0)
     code = os.waitstatus_to_exitcode(os.waitpid(fork(lambda: killed(step, target)), 0)[1])
     found.append(version(target))
-    data(3).save(target, overwrite=True)
+    data(3).save(target)
     assert version(target) == 3
     left = [p.name for p in root.iterdir() if p.name.startswith(".")]
     assert not left, left
@@ -273,7 +207,7 @@ target = root / "a"
 data(0).save(target)
 def write(first):
     for k in range(first, first + 25):
-        data(k).save(target, overwrite=True)
+        data(k).save(target)
 children, running = [fork(lambda: write(100)), fork(lambda: write(200))], 2
 seen = set()
 while running:
@@ -284,7 +218,7 @@ while running:
             assert status == 0
             children.remove(child)
             running -= 1
-data(1).save(target, overwrite=True)
+data(1).save(target)
 assert version(target) == 1
 print(len(seen) > 1)
 """

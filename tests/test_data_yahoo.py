@@ -9,10 +9,24 @@ import torch
 
 from experiments.stand_in import yahoo_like
 from fairpg_lite.data import LetorError, save_letor, sets, yahoo
-from fairpg_lite.data.sets import PUBLISHED_COUNTS, user_cache_directory
+from fairpg_lite.data.sets import PUBLISHED_COUNTS
 
 PARTS = ("train", "valid", "test")
 QUERIES = {"train": 6, "valid": 3, "test": 4}
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path_factory, monkeypatch):
+    """An empty cache directory of the user."""
+    place = tmp_path_factory.mktemp("cache")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(place))
+    return place / "fairpg-lite"
+
+
+@pytest.fixture
+def published(miniature, monkeypatch):
+    """The miniature's counts as if they were Yahoo's."""
+    monkeypatch.setattr(sets, "PUBLISHED_COUNTS", miniature[2])
 
 
 @pytest.fixture(scope="module")
@@ -40,78 +54,53 @@ def as_nested_gz(root, texts):
 
 
 @pytest.mark.parametrize("lay_out", [as_plain, as_nested_gz])
-def test_every_form_gives_the_same_sets(tmp_path, miniature, lay_out):
-    texts, sets, counts = miniature
+def test_every_form_gives_the_same_sets(tmp_path, miniature, published, lay_out):
+    texts, sets, _ = miniature
     lay_out(tmp_path, texts)
     for _ in range(2):  # from the text, then from the cache
-        loaded = yahoo(tmp_path, expected_counts=counts, progress=False)
-        for part in PARTS:
-            found = getattr(loaded, part)
+        for part, found in zip(PARTS, yahoo(tmp_path), strict=True):
             assert torch.equal(found.features, sets[part].features)
             assert torch.equal(found.relevance, sets[part].relevance)
             assert torch.equal(found.offsets, sets[part].offsets)
             assert found.n_features == 699
 
 
-def test_the_second_load_reads_no_text(tmp_path, miniature, monkeypatch):
-    texts, _, counts = miniature
-    as_plain(tmp_path, texts)
-    first = yahoo(tmp_path, expected_counts=counts, progress=False)
+def test_the_second_load_reads_no_text(tmp_path, miniature, cache, monkeypatch):
+    as_plain(tmp_path, miniature[0])
+    first = yahoo(tmp_path, check_counts=False)
+    assert sorted(p.name[:-20] for p in cache.iterdir()) == sorted(f"yahoo-{p}" for p in PARTS)
 
     def no_reading(*_args, **_kwargs):
         raise AssertionError("the text was read again")
 
     monkeypatch.setattr(sets, "load_letor", no_reading)
-    again = yahoo(tmp_path, expected_counts=counts)
-    assert torch.equal(again.train.features, first.train.features)
+    again = yahoo(tmp_path, check_counts=False)
+    assert torch.equal(again[0].features, first[0].features)
     with pytest.raises(ValueError, match="published are"):  # counts are checked there too
         yahoo(tmp_path)
 
 
-def test_a_changed_text_is_read_again_and_a_damaged_cache_made_anew(tmp_path, miniature):
-    texts, sets, counts = miniature
+def test_a_changed_text_is_read_again_and_a_damaged_cache_made_anew(tmp_path, miniature, cache):
+    texts, sets, _ = miniature
     as_plain(tmp_path, texts)
-    yahoo(tmp_path, expected_counts=counts, progress=False)
-    cached = tmp_path / ".fairpg_lite" / "set1.valid.safetensors"
+    yahoo(tmp_path, check_counts=False)
+    (cached,) = cache.glob("yahoo-valid-*")
     cached.write_bytes(cached.read_bytes()[:-3])
-    loaded = yahoo(tmp_path, expected_counts=counts, progress=False)
-    assert torch.equal(loaded.valid.relevance, sets["valid"].relevance)
+    loaded = yahoo(tmp_path, check_counts=False)
+    assert torch.equal(loaded[1].relevance, sets["valid"].relevance)
     lines = texts["test"].splitlines(keepends=True)
     (tmp_path / "set1.test.txt").write_bytes(b"".join([*lines[:-1], b"4 qid:3 1:0.5\n"]))
-    loaded = yahoo(tmp_path, expected_counts=counts, progress=False)
-    assert loaded.test.relevance[-1] == 4
-
-
-def test_the_cache_is_beside_the_data_or_elsewhere_when_that_is_read_only(
-    tmp_path, miniature, monkeypatch
-):
-    texts, _, counts = miniature
-    root = tmp_path / "data"
-    root.mkdir()
-    as_plain(root, texts)
-    yahoo(root, expected_counts=counts, progress=False)
-    assert sorted(p.name for p in (root / ".fairpg_lite").iterdir()) == [
-        f"set1.{part}.safetensors" for part in ("test", "train", "valid")
-    ]
-    shutil.rmtree(root / ".fairpg_lite")
-
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "home"))
-    (root / ".fairpg_lite").write_text("a file where the directory should be: cannot be written")
-    yahoo(root, expected_counts=counts, progress=False)
-    (place,) = (tmp_path / "home" / "fairpg-lite").iterdir()
-    assert place.parent == user_cache_directory()
-    assert (place / "set1.train.safetensors").exists()
+    assert yahoo(tmp_path, check_counts=False)[2].relevance[-1] == 4
 
 
 def test_an_unwritable_cache_warns_and_still_loads(tmp_path, miniature, monkeypatch):
-    texts, sets, counts = miniature
+    texts, sets, _ = miniature
     as_plain(tmp_path, texts)
-    (tmp_path / ".fairpg_lite").write_text("")
     (tmp_path / "blocked").write_text("")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "blocked"))
     with pytest.warns(UserWarning, match="could not be written"):
-        loaded = yahoo(tmp_path, expected_counts=counts, progress=False)
-    assert torch.equal(loaded.train.features, sets["train"].features)
+        loaded = yahoo(tmp_path, check_counts=False)
+    assert torch.equal(loaded[0].features, sets["train"].features)
 
 
 def test_published_counts():
@@ -120,51 +109,36 @@ def test_published_counts():
     assert PUBLISHED_COUNTS["test"] == (6_983, 165_660)
 
 
-def test_wrong_counts_name_the_file_and_nothing_is_cached(tmp_path, miniature):
+def test_wrong_counts_name_the_file(tmp_path, miniature, published):
     texts, _, counts = miniature
     as_plain(tmp_path, texts)
+    yahoo(tmp_path)
     short = b"".join(texts["valid"].splitlines(keepends=True)[:-1])
     (tmp_path / "set1.valid.txt").write_bytes(short)
-    with pytest.raises(ValueError, match=r"set1\.valid\.txt has 3 queries and .* C14"):
-        yahoo(tmp_path, expected_counts=counts, progress=False)
-    assert not (tmp_path / ".fairpg_lite" / "set1.valid.safetensors").exists()
-    with pytest.raises(ValueError, match=r"set1\.train\.txt .*published are 19,944 and 473,134"):
-        yahoo(tmp_path, progress=False)
-    loaded = yahoo(tmp_path, expected_counts=None, progress=False)
-    assert loaded.valid.n_documents == counts["valid"][1] - 1
+    for _ in range(2):
+        with pytest.raises(ValueError, match=r"set1\.valid\.txt has \(3, .* published are .* C14"):
+            yahoo(tmp_path)
+    assert yahoo(tmp_path, check_counts=False)[1].n_documents == counts["valid"][1] - 1
 
 
 def test_missing_files_are_named_with_the_way_to_get_them(tmp_path, miniature, monkeypatch):
-    texts, _, counts = miniature
-    as_plain(tmp_path, texts)
+    as_plain(tmp_path, miniature[0])
     (tmp_path / "set1.valid.txt").unlink()
-    with pytest.raises(FileNotFoundError, match=r"set1\.valid\.txt not found .*Webscope") as error:
-        yahoo(tmp_path, expected_counts=counts)
-    assert "set1.train" not in str(error.value)
-    with pytest.raises(FileNotFoundError, match="does not exist"):
-        yahoo(tmp_path / "absent")
+    with pytest.raises(FileNotFoundError, match=r"no set1\.valid\.txt in .*Webscope"):
+        yahoo(tmp_path, check_counts=False)
+    (tmp_path / "ltrc_yahoo.tgz").write_bytes(b"")
+    for place in ("absent", "ltrc_yahoo.tgz"):
+        with pytest.raises(FileNotFoundError, match=f"{place}.* Unpack the archive"):
+            yahoo(tmp_path / place)
     monkeypatch.delenv("FAIRPG_YAHOO", raising=False)
     with pytest.raises(FileNotFoundError, match="FAIRPG_YAHOO"):
         yahoo()
     shutil.copy(tmp_path / "set1.test.txt", tmp_path / "set1.valid.txt")
     monkeypatch.setenv("FAIRPG_YAHOO", os.fspath(tmp_path))
-    assert len(yahoo(expected_counts=None, progress=False).valid) == 4
+    assert len(yahoo(check_counts=False)[1]) == 4
 
 
-def test_an_archive_is_to_be_unpacked_and_a_fault_names_its_line(tmp_path, miniature):
-    texts, _, counts = miniature
-    (tmp_path / "ltrc_yahoo.tgz").write_bytes(b"")
-    with pytest.raises(FileNotFoundError, match=r"ltrc_yahoo\.tgz is a file; unpack it"):
-        yahoo(tmp_path / "ltrc_yahoo.tgz")
-    as_plain(tmp_path, {**texts, "train": b"1 qid:1 1:0.5\n1 qid:1 1:x\n"})
+def test_a_fault_names_its_line(tmp_path, miniature):
+    as_plain(tmp_path, {**miniature[0], "train": b"1 qid:1 1:0.5\n1 qid:1 1:x\n"})
     with pytest.raises(LetorError, match=r"set1\.train\.txt, line 2"):
-        yahoo(tmp_path, expected_counts=counts, progress=False)
-
-
-def test_progress_on_the_first_load_only(tmp_path, miniature, capsys):
-    texts, _, counts = miniature
-    as_plain(tmp_path, texts)
-    yahoo(tmp_path, expected_counts=counts)
-    assert "set1.train.txt" in capsys.readouterr().err
-    yahoo(tmp_path, expected_counts=counts)
-    assert capsys.readouterr().err == ""
+        yahoo(tmp_path)

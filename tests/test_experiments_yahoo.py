@@ -4,6 +4,7 @@ import json
 import math
 import pickle
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -293,21 +294,22 @@ def test_a_process_loads_its_data_once(files, monkeypatch):
 
 
 def test_the_large_stand_in_is_made_once_and_mapped(tmp_path, monkeypatch):
-    monkeypatch.setattr(problems, "user_cache_directory", lambda: tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(problems, "IN_MEMORY", 29)
     made = stand_in("test", 30)
-    target = tmp_path / "stand-in-seed0" / "test-30.safetensors"
+    (target,) = (tmp_path / "fairpg-lite").glob("stand-in-test-30-*.pt")
     assert torch.equal(made.features, yahoo_like(30, part="test").features)
     before = target.stat().st_mtime_ns
     again = stand_in("test", 30)
     assert torch.equal(again.features, made.features)
     assert target.stat().st_mtime_ns == before
-    # Another recipe's data under this name are replaced.
-    yahoo_like(30, 1, part="test").save(target, overwrite=True)
-    assert torch.equal(stand_in("test", 30).features, made.features)
+    # Another recipe's data have another name.
+    with monkeypatch.context() as patch:
+        patch.setattr(problems, "yahoo_like", partial(yahoo_like, seed=1))
+        assert not torch.equal(stand_in("test", 30).features, made.features)
     blocked = tmp_path / "blocked"
     blocked.write_text("")
-    monkeypatch.setattr(problems, "user_cache_directory", lambda: blocked)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(blocked))
     with pytest.warns(UserWarning, match="could not be written"):
         assert len(stand_in("test", 30)) == 30
 
@@ -316,7 +318,7 @@ def test_wrong_calls_say_what_to_do(files, tmp_path, monkeypatch):
     monkeypatch.delenv("FAIRPG_YAHOO", raising=False)
     with pytest.raises(FileNotFoundError, match="stand_in=True"):
         yahoo.plan()
-    with pytest.raises(FileNotFoundError, match="does not exist"):
+    with pytest.raises(FileNotFoundError, match=r"nowhere.*C14"):
         yahoo.plan(data=tmp_path / "nowhere")
     with pytest.raises(FileNotFoundError, match=r"set1\.train\.txt"):
         yahoo.plan(data=tmp_path)

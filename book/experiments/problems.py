@@ -13,7 +13,7 @@ import torch
 
 from experiments.stand_in import yahoo_like
 from fairpg_lite.data import RankingDataset, german_credit, mslr_sample, synthetic, yahoo
-from fairpg_lite.data.sets import PUBLISHED_COUNTS, remembered, user_cache_directory
+from fairpg_lite.data.sets import PUBLISHED_COUNTS, remembered
 
 
 class Parts(NamedTuple):
@@ -98,8 +98,7 @@ def load_split(
         counts = {part: share_of(queries, share) for part, (queries, _) in PUBLISHED_COUNTS.items()}
         return Split(*(stand_in(part, queries) for part, queries in counts.items()))
     if data == "yahoo":
-        expected = PUBLISHED_COUNTS if check_counts else None
-        parts = Split(*yahoo(root, expected_counts=expected, progress=False))
+        parts = Split(*yahoo(root, check_counts=check_counts))
     elif data == "mslr":
         train, test = mslr_sample(dtype=torch.float64)
         kept = (len(train) - MSLR_VALID) / len(train)
@@ -127,9 +126,8 @@ def stand_in(part: str, queries: int) -> RankingDataset:
     """
     if queries <= IN_MEMORY:
         return yahoo_like(queries, part=part)
-    place = user_cache_directory() / "stand-in-seed0" / f"{part}-{queries}.safetensors"
     key = yahoo_like(FEWEST, part=part).fingerprint()
-    return remembered(place, key, lambda: yahoo_like(queries, part=part))
+    return remembered(f"stand-in-{part}-{queries}", key, lambda: yahoo_like(queries, part=part))
 
 
 def describe(data: str, parts: Split) -> str:

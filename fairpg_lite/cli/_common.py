@@ -17,7 +17,6 @@ from fairpg_lite._check import SEED_LIMIT
 from fairpg_lite._files import write_whole
 from fairpg_lite.config import TrainConfig
 from fairpg_lite.data import LetorError, RankingDataset, load_letor
-from fairpg_lite.preparation import NORMALIZATIONS
 
 DONE, FAILED, WRONG_CALL, INTERRUPTED = 0, 1, 2, 130
 
@@ -70,8 +69,7 @@ OPTIONS: dict[str, tuple[Any, Any, str]] = {
     "--group-feature": (WHOLE, None, "id of the feature that holds the groups"),
     "--group-threshold": (float, None, "group 1 is where it is above; else a group per value"),
     "--n-features": (COUNT, None, "number of features, for sparse files that may lack the last"),
-    "--zero-based": (bool, None, "feature ids begin at 0"),
-    "--normalize": (NORMALIZATIONS, "none", "scale features by their query's range, or by TRAIN"),
+    "--normalize": (("none", "minmax"), "none", "scale features to [0, 1] within each query"),
     "--hidden": (COUNT, None, "units of a hidden layer; without it, the scorer is linear"),
     "--budget": (float, None, "find the least lambda with no more disparity on --valid or TRAIN"),
     "--k": (COUNT, None, "cut-off of NDCG@k and ERR"),
@@ -148,10 +146,9 @@ def read(
 ) -> RankingDataset:
     """The documents of all `files`, with the groups in the file `labels`, one on each line."""
     try:
-        dataset = load_letor(files, n_features=args.n_features, progress=bars(args), **how)
+        dataset = load_letor(files, n_features=args.n_features, **how)
     except LetorError as error:  # what it advises in Python, in the words of the command line
-        text = str(error).replace("pass zero_based=True", "pass --zero-based")
-        raise ValueError(text.replace("n_features", "--n-features")) from error
+        raise ValueError(str(error).replace("n_features", "--n-features")) from error
     if labels is None:
         return dataset
     names = [line.strip() for line in Path(labels).read_text("utf-8").splitlines()]
@@ -162,6 +159,4 @@ def read(
             "in the order of the file."
         )
     groups = torch.from_numpy(np.unique(names, return_inverse=True)[1])
-    if dataset.document_ids is not None:  # scattered queries were gathered
-        groups = groups[dataset.document_ids]
-    return dataset.replace(groups=groups)
+    return dataset.replace(groups=groups[dataset.document_ids])

@@ -27,7 +27,7 @@ def _training_options(parser: argparse.ArgumentParser) -> None:
     cli.add(parser, "--out", required=True)
     cli.add(parser.add_mutually_exclusive_group(), "--group-feature", "--groups")
     cli.add(parser, "--group-threshold", "--valid", "--valid-groups", "--n-features")
-    cli.add(parser, "--zero-based", "--normalize", "--hidden", "--force")
+    cli.add(parser, "--normalize", "--hidden", "--force")
     settings = [f"--{name.replace('_', '-')}" for name in cli.SETTINGS]
     cli.add(parser, *(name for name in settings if name not in ("--lam", "--seed")))
 
@@ -47,8 +47,8 @@ def _data(
     args: argparse.Namespace, fair: bool, *parts: str
 ) -> tuple[Preparation, dict[str, RankingDataset]]:
     """TRAIN and some of "valid" and "test" as the scorer is to see them; how they were prepared."""
-    train = cli.read(args, args.train, args.groups, zero_based=args.zero_based)
-    names = ("normalize", "zero_based", "group_feature", "group_threshold")
+    train = cli.read(args, args.train, args.groups)
+    names = ("normalize", "group_feature", "group_threshold")
     prepare = Preparation.learn(train, **{name: getattr(args, name) for name in names})
     data = {"train": prepare(train)}
     groups = data["train"].groups
@@ -61,7 +61,7 @@ def _data(
     for part in parts:
         if (file := getattr(args, part)) is not None:
             labels = getattr(args, f"{part}_groups")
-            data[part] = prepare(cli.read(args, [file], labels, zero_based=args.zero_based))
+            data[part] = prepare(cli.read(args, [file], labels))
             if groups is not None and data[part].groups is None:
                 raise cli.UsageError(f"--groups are of TRAIN; give --{part}-groups FILE, too.")
     return prepare, data

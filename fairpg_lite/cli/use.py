@@ -40,8 +40,8 @@ def judging(args: argparse.Namespace, gain: str, merit: str) -> dict[str, Any]:
 
 def _read_for(args: argparse.Namespace, model: SavedModel, labels: str | None) -> RankingDataset:
     """The documents of `args.file` as `model` is to see them."""
-    how = {"zero_based": model.prepare.zero_based, "dtype": next(model.scorer.parameters()).dtype}
-    return model.prepare(cli.read(args, [args.file], labels, **how))
+    dtype = next(model.scorer.parameters()).dtype
+    return model.prepare(cli.read(args, [args.file], labels, dtype=dtype))
 
 
 def evaluate_options(parser: argparse.ArgumentParser) -> None:
@@ -140,7 +140,8 @@ def rank(args: argparse.Namespace) -> int:
     model = load_model(args.model)
     dataset = _read_for(args, model, None)
     generator = torch.Generator().manual_seed(args.seed)
-    queries, given = np.asarray(dataset.query_ids).tolist(), iter(dataset.documents or repeat(""))
+    queries = np.asarray(dataset.query_ids).tolist()
+    given = repeat("") if dataset.documents is None else iter(dataset.documents)
     for qid, query in zip(queries, dataset, strict=True):
         n = len(query.relevance)
         names = [name or i for i, name in zip(range(n), given, strict=False)]

@@ -6,9 +6,8 @@ No file here has the name of a function, so that the function never hides the fi
 from fairpg_lite.data.batches import Batches
 from fairpg_lite.data.dataset import Query, RankingDataset
 from fairpg_lite.data.german import german_credit
-from fairpg_lite.data.letor import load_letor, save_letor
-from fairpg_lite.data.letor_lines import LetorError
-from fairpg_lite.data.sets import YahooSets, mslr_sample, synthetic, yahoo
+from fairpg_lite.data.letor import LetorError, load_letor, save_letor
+from fairpg_lite.data.sets import mslr_sample, synthetic, yahoo
 from fairpg_lite.scorers import Batch
 
 __all__ = [
@@ -17,7 +16,6 @@ __all__ = [
     "LetorError",
     "Query",
     "RankingDataset",
-    "YahooSets",
     "german_credit",
     "load_letor",
     "mslr_sample",

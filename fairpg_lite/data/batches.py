@@ -1,9 +1,8 @@
 """Padded batches of queries, with a mask."""
 
-import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import pairwise
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -29,10 +28,7 @@ class Batches:
     Chapter 7.
     """
 
-    features: Tensor
-    relevance: Tensor
-    groups: Tensor | None
-    bounds: Sequence[int]
+    dataset: Any
     size: int
     shuffle: bool
     generator: torch.Generator | None
@@ -42,17 +38,17 @@ class Batches:
     def __post_init__(self) -> None:
         if self.size < 1:
             raise ValueError(f"RankingDataset.batches: size is {self.size}; give 1 or more.")
-        self._room: Tensor | None = None
+        self._room = self.dataset.features.new_empty(0)
 
     def __len__(self) -> int:
-        return -(-(len(self.bounds) - 1) // self.size)
+        return -(-len(self.dataset) // self.size)
 
     def _order(self) -> list[Tensor]:
         """The queries of each batch, on the CPU, so that no batch waits for another device."""
-        n = len(self.bounds) - 1
+        n = len(self.dataset)
         order = torch.randperm(n, generator=self.generator) if self.shuffle else torch.arange(n)
         if self.size > 1 and n:
-            lengths = torch.tensor(self.bounds).diff()
+            lengths = torch.tensor(self.dataset._bounds).diff()
             pools = order.split(self.size * POOL_BATCHES)
             order = torch.cat([pool[lengths[pool].argsort(stable=True)] for pool in pools])
         batches = list(order.split(self.size)) if n else []
@@ -61,45 +57,36 @@ class Batches:
         return batches
 
     def __iter__(self) -> Iterator[Batch]:
-        longest = max((end - start for start, end in pairwise(self.bounds)), default=0)
-        # One row of True serves every mask without padding.
-        real = torch.ones(1, longest, dtype=torch.bool, device=self.features.device)
-        return (self._batch(queries, real) for queries in self._order())
+        return map(self._batch, self._order())
 
-    def _batch(self, queries: Tensor, real: Tensor) -> Batch:
-        bounds, places = self.bounds, queries.tolist()
-        starts, ends = [bounds[i] for i in places], [bounds[i + 1] for i in places]
+    def _batch(self, queries: Tensor) -> Batch:
+        bounds, device = self.dataset._bounds, self.dataset.features.device
+        starts, ends = zip(*((bounds[i], bounds[i + 1]) for i in queries.tolist()), strict=True)
         lengths = [end - start for start, end in zip(starts, ends, strict=True)]
         n = max(lengths)
-        even = lengths.count(n) == len(lengths)
-        if even and starts[1:] == ends[:-1]:  # neighbours of one length
-            mask = real[:, :n].expand(len(places), n)
+        if min(lengths) == n and starts[1:] == ends[:-1]:  # neighbours of one length
+            mask = torch.ones(1, n, dtype=torch.bool, device=device).expand(len(lengths), n)
             return self._padded(lambda values: values[starts[0] : ends[-1]], mask, queries)
         place, length = torch.arange(n), torch.tensor(lengths).unsqueeze(-1)
-        mask, device = place < length, self.features.device
+        mask = place < length
         # Padding points at the query's last document, and is set to zero afterwards.
         index = torch.tensor(starts).unsqueeze(-1) + torch.minimum(place, length - 1)
         rows, padding = index.flatten().to(device), (~mask).flatten().nonzero()[:, 0].to(device)
-        return self._padded(lambda x: self._gather(x, rows, padding), mask.to(device), queries)
+
+        def take(values: Tensor) -> Tensor:
+            out, needed = None, len(rows) * values[:1].numel()
+            if self.reuse and values is self.dataset.features:
+                if len(self._room) < needed:
+                    self._room = values.new_empty(needed)
+                out = self._room[:needed].view(len(rows), -1)
+            return torch.index_select(values, 0, rows, out=out).index_fill_(0, padding, 0)
+
+        return self._padded(take, mask.to(device), queries)
 
     def _padded(self, take: Callable[[Tensor], Tensor], mask: Tensor, queries: Tensor) -> Batch:
         """The batch of the rows that `take` chooses of each array."""
-        features, relevance, groups = (
-            values if values is None else take(values).unflatten(0, mask.shape)
-            for values in (self.features, self.relevance, self.groups)
-        )
-        assert features is not None
-        assert relevance is not None
-        if self.dtype is not None:
-            features, relevance = features.to(self.dtype), relevance.to(self.dtype)
+        data, dtype = self.dataset, self.dtype or self.dataset.features.dtype
+        features = take(data.features).unflatten(0, mask.shape).to(dtype)
+        relevance = take(data.relevance).unflatten(0, mask.shape).to(dtype)
+        groups = None if data.groups is None else take(data.groups).unflatten(0, mask.shape)
         return Batch(features, relevance, groups, mask, queries)
-
-    def _gather(self, values: Tensor, index: Tensor, padding: Tensor) -> Tensor:
-        """Rows `index` of `values`, those named by `padding` zero."""
-        out, needed = None, len(index) * math.prod(values.shape[1:])
-        if self.reuse and values.ndim == 2:
-            if self._room is None or len(self._room) < needed:
-                self._room = values.new_empty(needed)
-            out = self._room[:needed].view(len(index), values.shape[1])
-        rows = torch.index_select(values, 0, index, out=out)
-        return rows.index_fill_(0, padding, 0) if len(padding) else rows

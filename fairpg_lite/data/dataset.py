@@ -4,18 +4,19 @@ import copy
 import dataclasses
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass, field
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any, NamedTuple, Self, overload
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from fairpg_lite import _check
 from fairpg_lite.data import arrays
-from fairpg_lite.data.arrays import FIELDS
 from fairpg_lite.data.batches import Batches
-from fairpg_lite.data.storage import load_arrays, save_arrays
+
+PER_DOCUMENT = ("features", "relevance", "groups", "document_ids", "documents")
 
 
 class Query(NamedTuple):
@@ -36,7 +37,7 @@ class RankingDataset:
     features (N, d), relevance (N,), groups (N,) or None; query i owns the rows
     `offsets[i]:offsets[i + 1]`, so `offsets` has shape (Q + 1,). `query_ids` are whole numbers (a
     tensor) or texts (a NumPy array), 0, 1, … if not given; `document_ids` are whole numbers, the
-    row of a table, say; `documents` are names, "" for none; `info` has plain values.
+    row of a table, say; `documents` are names (texts), "" for none; `info` has plain values.
 
     Chapters 2 and 6.
 
@@ -56,27 +57,23 @@ class RankingDataset:
     groups: Tensor | None = None
     query_ids: Any = None
     document_ids: Tensor | None = None
-    documents: list[str] | None = None
+    documents: Any = None
     info: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for name, values in arrays.prepared(self._fields()).items():
+        for name, values in arrays.checked(self._fields()).items():
             setattr(self, name, values)
-        self.info = dict(self.info or {})
         # Plain integers: indexing a tensor for every query would cost more than the query's view.
         self._bounds: list[int] = self.offsets.tolist()
 
+    def _fields(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in arrays.FIELDS}
+
     @classmethod
-    def from_queries(cls, queries: Iterable[Sequence[Any]], **rest: Any) -> Self:
+    def from_queries(cls, queries: Iterable[Sequence[Any]]) -> Self:
         """From the `(features, relevance)` or `(features, relevance, groups)` of each query."""
-        parts = []
-        for i, (features, relevance, *groups) in enumerate(queries):
-            try:
-                own = {"groups": groups[0]} if groups else {}
-                parts.append(cls(features, relevance, [0, len(features)], **own))
-            except (TypeError, ValueError) as error:
-                raise ValueError(f"RankingDataset.from_queries: query {i}: {error}") from error
-        return cls(**{**arrays.joined(parts), "query_ids": None, **rest})
+        parts = [cls(x, y, [0, len(x)], groups=g[0] if g else None) for x, y, *g in queries]
+        return dataclasses.replace(cls.concat(parts), query_ids=None)
 
     @classmethod
     def from_pandas(
@@ -88,13 +85,11 @@ class RankingDataset:
         features: Sequence[str] | None = None,
         group: str | None = None,
         document: str | None = None,
-        dtype: torch.dtype | None = None,
     ) -> Self:
-        """From a table (pandas, polars, pyarrow) with a row per document, in any order.
+        """From a table with a row per document, in any order; the other arguments name its columns.
 
-        The other arguments name its columns. `features` are all that have no other part unless
-        given; the sorted values of `group` become groups 0, 1, … (`info["group_names"]`), and
-        `document_ids` says which row each document was.
+        `features` are all that have no other part unless given; the sorted values of `group` become
+        groups 0, 1, … (`info["group_names"]`), and `document_ids` says which row a document was.
 
         >>> import pandas
         >>> frame = pandas.DataFrame({"q": ["a", "b", "a"], "grade": [1, 0, 2], "x": [3, 4, 5]})
@@ -102,17 +97,42 @@ class RankingDataset:
         >>> ds.query_ids.tolist(), ds.relevance, ds.document_ids
         (['a', 'b'], tensor([1., 2., 0.]), tensor([0, 2, 1]))
         """
-        roles = {"query": query, "relevance": relevance, "group": group, "document": document}
-        return cls(**arrays.of_frame(frame, roles, features, dtype or torch.get_default_dtype()))
+        roles = [name for name in (query, relevance, group, document) if name is not None]
+        features = [name for name in frame if name not in roles] if features is None else features
+        missing = frame[[*roles, *features]].isna().to_numpy()
+        if frame.empty or missing.any():
+            row = missing.any(1).argmax() if len(missing) else "none"
+            raise ValueError(
+                f"RankingDataset.from_pandas: no rows, or a value is missing (row {row}); fill or "
+                "drop what is missing (DataFrame.fillna, DataFrame.dropna)."
+            )
+        ids, order, offsets = arrays.gathered(frame[query].tolist())
+        table, whole = frame.iloc[order], frame[query].dtype.kind in "iu"
+        labels, names = (None, None) if group is None else table[group].factorize(sort=True)
+        return cls(
+            torch.tensor(table[list(features)].to_numpy(float), dtype=torch.get_default_dtype()),
+            table[relevance].astype(float).tolist(),
+            offsets,
+            groups=labels,
+            query_ids=ids if whole else [str(name) for name in ids],
+            document_ids=torch.from_numpy(order),
+            documents=None if document is None else [str(name) for name in table[document]],
+            info={} if names is None else {"group_names": names.tolist()},
+        )
 
     @classmethod
     def concat(cls, datasets: Sequence["RankingDataset"]) -> Self:
         """The queries of all `datasets`, one after another; their ids stay as they are."""
-        names = [str(dataset.info.get("name", "?")) for dataset in datasets]
-        return cls(**arrays.joined(datasets), info={"name": " + ".join(names)})
-
-    def _fields(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in FIELDS}
+        fields: dict[str, Any] = {}
+        for name in (*PER_DOCUMENT, "query_ids"):
+            columns = [getattr(dataset, name) for dataset in datasets]
+            if len({(type(column), np.shape(column)[1:]) for column in columns}) != 1:
+                raise ValueError(f"RankingDataset.concat: {name} is not alike in all datasets.")
+            join = torch.cat if isinstance(columns[0], Tensor) else np.concatenate
+            fields[name] = None if columns[0] is None else join(columns)
+        offsets = accumulate(torch.cat([d.lengths for d in datasets]).tolist(), initial=0)
+        info = {"name": " + ".join(str(dataset.info.get("name", "?")) for dataset in datasets)}
+        return cls(**fields, offsets=list(offsets), info=info)
 
     @property
     def n_documents(self) -> int:
@@ -146,9 +166,7 @@ class RankingDataset:
     def __getitem__(self, index: int | slice) -> "Query | RankingDataset":
         if isinstance(index, slice):
             return self.subset(range(*index.indices(len(self))))
-        i = index + len(self) if index < 0 else index
-        if not 0 <= i < len(self):
-            raise IndexError(f"RankingDataset: query {index} of {len(self)}.")
+        i = range(len(self))[index]
         rows = slice(self._bounds[i], self._bounds[i + 1])
         groups = None if self.groups is None else self.groups[rows]
         return Query(self.features[rows], self.relevance[rows], groups)
@@ -169,7 +187,6 @@ class RankingDataset:
             if isinstance(values, Tensor):
                 kind = dtype if values.is_floating_point() else None
                 setattr(moved, name, values.to(device=device, dtype=kind or values.dtype))
-        moved.info = dict(self.info)
         return moved
 
     def subset(self, queries: Sequence[int] | Tensor) -> "RankingDataset":
@@ -177,29 +194,20 @@ class RankingDataset:
 
         Consecutive queries give views; any other choice copies the chosen documents.
         """
-        named, bounds = torch.as_tensor(queries).cpu(), torch.tensor(self._bounds)
-        chosen = torch.arange(len(self))[named if named.dtype == torch.bool else named.long()]
-        lengths = bounds.diff()[chosen]
-        offsets = torch.cat([lengths.new_zeros(1), lengths.cumsum(0)])
-        rows: slice | Tensor = slice(0, 0)
-        if len(chosen) and bool((chosen.diff() == 1).all()):
-            rows = slice(int(bounds[chosen[0]]), int(bounds[chosen[-1] + 1]))
-        elif len(chosen):
-            shift = (bounds[chosen] - offsets[:-1]).repeat_interleave(lengths)
-            rows = torch.arange(int(offsets[-1])) + shift
-        taken = {name: arrays.pick(getattr(self, name), rows) for name in arrays.PER_DOCUMENT}
-        return self.replace(offsets=offsets, query_ids=arrays.pick(self.query_ids, chosen), **taken)
+        chosen = np.arange(len(self))[np.asarray(queries) if len(queries) else slice(0)]
+        spans = [self._bounds[i : i + 2] for i in chosen.tolist()]
+        rows: Any = slice(spans[0][0], spans[-1][1]) if spans else slice(0)
+        if any(one[1] != other[0] for one, other in pairwise(spans)):
+            rows = np.concatenate([np.arange(*span) for span in spans])
+        taken = {name: getattr(self, name) for name in PER_DOCUMENT}
+        taken = {name: values if values is None else values[rows] for name, values in taken.items()}
+        offsets = list(accumulate((end - start for start, end in spans), initial=0))
+        return self.replace(offsets=offsets, query_ids=self.query_ids[chosen], **taken)
 
     def split(self, fractions: Sequence[float], seed: int = 0) -> tuple["RankingDataset", ...]:
-        """Disjoint parts with the given fractions of the queries, drawn at random by `seed`.
-
-        >>> ds = RankingDataset(torch.ones(10, 1), torch.ones(10), offsets=range(11))
-        >>> [len(part) for part in ds.split((0.8, 0.2))]
-        [8, 2]
-        """
-        bounds = [round(sum(fractions[:k]) * len(self)) for k in range(len(fractions) + 1)]
-        wrong = not fractions or min(fractions) <= 0 or sum(fractions) > 1 + 1e-9
-        if wrong or any(start == end for start, end in pairwise(bounds)):
+        """Disjoint parts with the given fractions of the queries, drawn at random by `seed`."""
+        bounds = [round(share * len(self)) for share in accumulate(fractions, initial=0.0)]
+        if len(bounds) < 2 or sum(fractions) > 1 + 1e-9 or min(np.diff(bounds)) < 1:
             raise ValueError(
                 f"RankingDataset.split: fractions {tuple(fractions)} of {len(self)} queries must "
                 "be positive, sum to at most 1 and leave no part empty."
@@ -225,47 +233,24 @@ class RankingDataset:
         reuse: bool = False,
     ) -> Batches:
         """Padded batches of `size` queries; see `Batches` for their order and for `reuse`."""
-        own = (self.features, self.relevance, self.groups, self._bounds)
-        return Batches(*own, size, shuffle, generator, dtype, reuse)
+        return Batches(self, size, shuffle, generator, dtype, reuse)
 
-    def normalize(
-        self, method: str = "minmax", fitted_on: "RankingDataset | None" = None
-    ) -> "RankingDataset":
-        """A copy with rescaled features.
-
-        "minmax": to [0, 1] within each query (constant features become 0). "standard": mean 0
-        and deviation 1 over the documents of `fitted_on`, which must be named, so that a test
-        set is never scaled by itself: `test.normalize("standard", fitted_on=train)`.
-        """
-        if method == "minmax" and fitted_on is None:
-            scaled = arrays.minmax_per_query(self.features, self._bounds)
-        elif method == "standard" and fitted_on is not None:
-            scaled = arrays.rescale(self.features, *arrays.scale_of(fitted_on.features))
-        else:
-            raise ValueError(
-                f"RankingDataset.normalize: method={method!r} with fitted_on={fitted_on!r}; use "
-                'normalize("minmax") or normalize("standard", fitted_on=train).'
-            )
-        return self.replace(features=scaled)
+    def normalize(self) -> "RankingDataset":
+        """A copy with each feature scaled to [0, 1] within each query, 0 where it is constant."""
+        return self.replace(features=arrays.minmax_per_query(self.features, self._bounds))
 
     def fingerprint(self) -> str:
         """A SHA-256 of everything but `info`: equal for equal data, wherever it lies."""
         return arrays.digest(self._fields())
 
-    def save(self, path: str | Path, overwrite: bool = False) -> None:
-        """Write all of it to one file, whole or not at all, without pickle."""
-        save_arrays(self._fields(), self.info, path, overwrite)
+    def save(self, path: str | Path) -> None:
+        """Write all of it to one file, whole or not at all."""
+        arrays.save_fields(self._fields(), self.info, path)
 
     @classmethod
-    def load(cls, path: str | Path, mmap: bool = True) -> "RankingDataset":
-        """Read what `save` wrote, checksums verified, but for features mapped by `mmap`."""
-        return cls(**load_arrays(path, mmap))
+    def load(cls, path: str | Path) -> "RankingDataset":
+        """Read what `save` wrote: features memory-mapped, all else verified, no code run."""
+        return cls(**arrays.load_fields(path))
 
     def __getstate__(self) -> dict[str, Any]:
-        # torch pickles the whole storage behind a view: ten queries would carry the full dataset.
-        def own(value: Any) -> Any:
-            if isinstance(value, Tensor) and value.untyped_storage().nbytes() > value.nbytes:
-                return value.clone()
-            return value
-
-        return {name: own(value) for name, value in self.__dict__.items()}
+        return {name: arrays.own_memory(value) for name, value in self.__dict__.items()}

@@ -10,7 +10,7 @@ from fairpg_lite import _check
 from fairpg_lite.data.dataset import RankingDataset
 from fairpg_lite.data.sets import read_resource
 
-N_TRAIN_PERSONS, AGE_CUT = 800, 25
+N_TRAIN_PERSONS = 800
 CHOICES = {
     "attributes": (20, 9),
     "group": ("sex", "age"),
@@ -29,21 +29,11 @@ def encode(
 ) -> tuple[np.ndarray, list[str]]:
     """Features (len(rows), d) and their names: numbers through `scale`, categories one-hot.
 
-    `german_codes.json` names the 20 columns, whose levels are the codes that occur, and for the
-    nine gives name, column and what the codes mean (None: a number).
+    `german_codes.json` has, for 20 and for 9 attributes, the name and the column of each and what
+    its codes mean (null: a number).
     """
-    table = json.loads(read_resource("german_codes.json"))
-    columns = table["nine"]
-    if attributes == 20:
-        codes = [
-            sorted(set(column), key=lambda c: (len(c), c)) for column in zip(*rows, strict=True)
-        ]
-        columns = [
-            (name, place, None if found[0].isdigit() else {code: code for code in found})
-            for place, (name, found) in enumerate(zip(table["twenty"], codes, strict=False))
-        ]
     blocks, names = [], []
-    for name, place, meaning in columns:
+    for name, place, meaning in json.loads(read_resource("german_codes.json"))[f"{attributes}"]:
         values = [row[place] for row in rows]
         if meaning is None:
             blocks.append(scale(np.array(values, dtype=np.float64))[:, None])
@@ -87,20 +77,15 @@ def german_credit(
 
     Chapter 12; appendix B.2 of the paper.
 
-    >>> train, test = german_credit()
-    >>> train
+    >>> german_credit()[0]
     RankingDataset(500 queries, 5000 documents, 61 features, groups 0/1)
-    >>> train[0].relevance.sum()
-    tensor(2.)
     """
     given = {"attributes": attributes, "group": group, "ratio": ratio, "split": split}
     for name, value in given.items():
         if value not in CHOICES[name]:
             raise ValueError(f"german_credit: {name} is {value!r}; choose one of {CHOICES[name]}.")
-    if n_docs < 1 or (ratio == "exact" and n_docs % 5):
-        raise ValueError(
-            f"german_credit: n_docs is {n_docs}; with ratio='exact' it must be a multiple of 5."
-        )
+    if n_docs < 1 or (ratio == "exact" and (n_docs % 5 or n_docs > 50)):
+        raise ValueError(f"german_credit: n_docs is {n_docs}; give 5, 10, … 50 for an exact ratio.")
     seed, rows = _check.seed("german_credit: seed", seed), german_rows()
     order = np.arange(len(rows))
     if split == "random":
@@ -112,49 +97,44 @@ def german_credit(
         return (values - seen.mean()) / seen.std()
 
     features, names = encode(rows, attributes, scale)
-    creditworthy = np.array([row[20] == "1" for row in rows])
-    if group == "sex":
-        member = np.array([row[8] in ("A92", "A95") for row in rows])
-    else:
-        member = np.array([int(row[12]) <= AGE_CUT for row in rows])
-    info = {"name": "German Credit", "seed": seed, **given, "feature_names": names}
-    info["group"] = group if group == "sex" else f"age <= {AGE_CUT}"
+    good = np.array([row[20] == "1" for row in rows])
+    in_group = {
+        "sex": [row[8] in ("A92", "A95") for row in rows],
+        "age": [int(row[12]) <= 25 for row in rows],
+    }
     parts = []
     for k, (side, count) in enumerate(zip(sides, (n_train, n_test), strict=True), start=1):
-        generator = np.random.default_rng([seed, k])
-        if ratio == "exact":
-            drawn = _draw(generator, side, creditworthy, count, n_docs)
-        else:
-            weights = np.where(creditworthy[side], 0.2, 0.8)
-            drawn = generator.choice(side, size=count * n_docs, p=weights / weights.sum())
+        drawn = _draw(np.random.default_rng([seed, k]), side, good, ratio, count, n_docs)
         parts.append(
             RankingDataset(
                 torch.from_numpy(features[drawn]).to(dtype or torch.get_default_dtype()),
-                torch.from_numpy(creditworthy[drawn]),
+                torch.from_numpy(good[drawn]),
                 torch.arange(0, len(drawn) + 1, n_docs),
-                groups=torch.from_numpy(member[drawn]),
+                groups=torch.from_numpy(np.array(in_group[group])[drawn]),
                 document_ids=torch.from_numpy(drawn),
-                info=info,
+                info={"name": "German Credit", "seed": seed, **given, "feature_names": names},
             )
         )
     return parts[0], parts[1]
 
 
 def _draw(
-    generator: np.random.Generator, side: np.ndarray, good: np.ndarray, count: int, n_docs: int
+    draw: np.random.Generator,
+    side: np.ndarray,
+    good: np.ndarray,
+    ratio: str,
+    count: int,
+    n_docs: int,
 ) -> np.ndarray:
-    """The persons of `count` queries of the exact ratio, one after another (count * n_docs,)."""
+    """The persons of `count` queries, one after another (count * n_docs,)."""
+    if ratio == "weights":
+        weights = np.where(good[side], 0.2, 0.8)
+        return draw.choice(side, size=count * n_docs, p=weights / weights.sum())
     bad, good = side[~good[side]], side[good[side]]
-    few, many = n_docs // 5, 4 * n_docs // 5
-    if many > len(bad):
-        raise ValueError(
-            f"german_credit: n_docs is {n_docs}, which needs {many} non-creditworthy persons per "
-            f"query; one side of the split has {len(bad)}."
-        )
     queries = []
     for _ in range(count):
-        drawn = [generator.choice(bad, many, replace=False)]
-        drawn.append(generator.choice(good, few, replace=False))
+        drawn = [draw.choice(bad, 4 * n_docs // 5, replace=False)]
+        drawn.append(draw.choice(good, n_docs // 5, replace=False))
         # Shuffled, or the order of the documents would give the relevance away to ties.
-        queries.append(generator.permutation(np.concatenate(drawn)))
+        queries.append(draw.permutation(np.concatenate(drawn)))
     return np.concatenate(queries)

@@ -1,20 +1,48 @@
-"""LETOR text (SVMlight with query ids), `<grade> qid:<q> <id>:<value> …`, read and written."""
+"""LETOR text (SVMlight with query ids), `<grade> qid:<q> <id>:<value> …`, read and written.
 
+One pattern knows the lines that are right, and NumPy their numbers. Where something is amiss, the
+lines are read again, word by word, to name the first that is wrong.
+"""
+
+import bz2
+import gzip
+import lzma
 import os
 import re
-from collections.abc import Sequence
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 
-from fairpg_lite._extras import progress_bar
 from fairpg_lite._files import whole_file
 from fairpg_lite.data.arrays import gathered
 from fairpg_lite.data.dataset import RankingDataset
-from fairpg_lite.data.letor_lines import PACKERS, Reader
 
 PathLike = str | os.PathLike[str]
+BLOCK_BYTES = 4 << 20  # of text, parsed at once
+# One stray id, 99999, in a short file would otherwise ask for gigabytes of zeros: without
+# n_features the array is limited, to 64 MB of float32 or so many values for each byte of the file.
+MAX_VALUES, MAX_VALUES_PER_BYTE = 1 << 24, 50
+PACKERS: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
+_NUMBER = rb"[+-]?+(?:[0-9]++(?:\.[0-9]*+)?+|\.[0-9]++)(?:[eE][+-]?+[0-9]++)?+"
+_IDS = {"whole": rb"[+-]?[0-9]{1,18}", "text": rb"[^\s:#]+", "none": rb""}  # of queries
+# A document (grade, query id, pairs), a comment (with a name, perhaps), both or nothing.
+_LINE = re.compile(
+    rb"\s*+(?:(%b)(?:\s++qid:([^\s:#]++))?+((?:\s++\+?[0-9]{1,9}+:(?:%b|NULL))*+))?+"
+    rb"\s*+(?:#(?:.*?\bdocid\s*=\s*(\S+))?.*)?" % (_NUMBER, _NUMBER),
+    re.DOTALL,
+)
+
+
+class LetorError(ValueError):
+    """A fault in a LETOR file; the message has the file, the line and the word that is wrong.
+
+    Chapter 10.
+    """
 
 
 def load_letor(
@@ -22,41 +50,18 @@ def load_letor(
     *,
     n_features: int | None = None,
     dtype: torch.dtype = torch.float32,
-    zero_based: bool = False,
-    text_ids: bool | None = None,
-    require_final_newline: bool = True,
-    progress: bool = False,
 ) -> RankingDataset:
-    r"""Read LETOR text, plain or compressed (.gz, .bz2, .xz, told by content, not by name).
+    """Read LETOR text from a file, plain or .gz, .bz2, .xz, or from several as if they were one.
 
     Queries keep the order in which they first occur, documents that of the file; a query whose
-    lines are scattered is gathered, and only then `document_ids` says which document of the file
-    (from 0) each row is. A comment `#docid = NAME` names the document in `documents`; other
-    comments and empty lines are skipped, absent and `NULL` values are 0. For lines without query
-    ids, LightGBM's file `PATH.query` has the number of documents of each query in turn.
-
-    Args:
-        path: a file, or several to be read as one; no query may be in two of them.
-        n_features: the number of columns, for files whose largest id differs (train and test,
-            say) or is very large; without it, the largest id.
-        dtype: torch.float32 or torch.float64.
-        zero_based: whether feature ids begin at 0 instead of 1.
-        text_ids: whether query ids are texts; None lets the first document decide.
-        require_final_newline: refuse a last line without a line end, the usual sign of a cut file.
-        progress: show a bar on stderr.
-
-    Raises:
-        LetorError: with the file, the line and the offending text; a ValueError.
+    lines are scattered is gathered, and `document_ids` says which document of the file (from 0)
+    each row is. Query ids are whole numbers if the file's first one is, otherwise texts; for lines
+    without any, LightGBM's file `PATH.query` has the number of documents of each query in turn. A
+    comment `#docid = NAME` names the document in `documents`; other comments and empty lines are
+    skipped, absent and `NULL` values are 0. Without `n_features` the largest id is the number of
+    columns. A fault raises `LetorError` with the file, the line and the offending text.
 
     Chapter 10.
-
-    >>> import tempfile, pathlib
-    >>> with tempfile.TemporaryDirectory() as directory:
-    ...     file = pathlib.Path(directory) / "two.txt"
-    ...     _ = file.write_text("2 qid:7 1:0.5 3:1 #docid = A-1\n0 qid:9 2:4\n")
-    ...     ds = load_letor(file)
-    >>> ds, ds.documents
-    (RankingDataset(2 queries, 2 documents, 3 features, no groups), ['A-1', ''])
     """
     if hasattr(path, "columns"):
         raise TypeError("load_letor: give a path; RankingDataset.from_pandas takes a DataFrame.")
@@ -67,26 +72,20 @@ def load_letor(
             f"load_letor: {len(paths)} files, dtype is {dtype}, n_features is {n_features}; give "
             "one file or more, torch.float32 or torch.float64, and 1 feature or more."
         )
-    name, size = " + ".join(Path(p).name for p in paths), sum(map(os.path.getsize, paths))
     kind = np.dtype(str(dtype).removeprefix("torch."))
-    ids = {None: "", True: "text", False: "whole"}[text_ids]
-    reader = Reader(kind, int(not zero_based), require_final_newline)
-    with progress_bar(f"reading {name}", size, "B", progress) as bar:
-        for file in paths:
-            reader.read(file, ids, bar)
-    features, relevance = reader.features(n_features, size), np.concatenate(reader.grades)
+    reader = _Reader(kind, n_features)
+    for file in paths:
+        reader.read(file)
     queries, order, offsets = gathered(reader.queries)
-    names, scattered = reader.names, bool((np.diff(order) != 1).any())
-    if scattered:
-        features, relevance, names = features[order], relevance[order], [names[i] for i in order]
+    size = sum(map(os.path.getsize, paths))
     return RankingDataset(
-        torch.from_numpy(features),
-        torch.from_numpy(relevance),
+        torch.from_numpy(reader.features(size, np.argsort(order))),
+        torch.from_numpy(np.concatenate(reader.grades)[order]),
         offsets,
         query_ids=queries,
-        document_ids=torch.from_numpy(order) if scattered else None,
-        documents=names if any(names) else None,
-        info={"name": name},
+        document_ids=torch.from_numpy(order),
+        documents=[reader.names[i] for i in order] if any(reader.names) else None,
+        info={"name": " + ".join(Path(p).name for p in paths)},
     )
 
 
@@ -99,16 +98,14 @@ def save_letor(dataset: RankingDataset, path: PathLike) -> None:
 
     Chapter 10.
     """
-    ids, names = dataset.query_ids.tolist(), dataset.documents or [""] * dataset.n_documents
+    ids, names = dataset.query_ids.tolist(), [""] * dataset.n_documents
+    names = names if dataset.documents is None else dataset.documents.tolist()
     if len(set(ids)) < len(dataset):
         raise ValueError("save_letor: two queries share an id and would be read back as one.")
     for texts, forbidden in ((ids, r"[\s#:]|^$"), (names, r"\s")):
         bad = next((t for t in texts if isinstance(t, str) and re.search(forbidden, t)), None)
         if bad is not None:
-            raise ValueError(
-                f"save_letor: {bad!r} cannot stand in LETOR text, where a space ends a name; "
-                "RankingDataset.save keeps any name."
-            )
+            raise ValueError(f"save_letor: {bad!r} cannot stand in LETOR text; rename it.")
     # 9 and 17 significant digits identify every float32 and float64.
     pattern = " %d:%.9g" if dataset.features.dtype == torch.float32 else " %d:%.17g"
     opener, name = PACKERS.get(Path(path).suffix, open), iter(names)
@@ -124,3 +121,132 @@ def save_letor(dataset: RankingDataset, path: PathLike) -> None:
                 file.write(
                     f"{grade:.17g} qid:{qid}{''.join(map(pattern.__mod__, pairs))}{comment}\n"
                 )
+
+
+@dataclass
+class _Reader:
+    """The rules for the lines of all files, and what was found in them so far."""
+
+    dtype: np.dtype
+    n_features: int | None
+    queries: list[Any] = field(default_factory=list)  # of each document
+    names: list[str] = field(default_factory=list)  # of each document
+    grades: list[np.ndarray] = field(default_factory=list)  # (documents,) for each block of lines
+    pairs: list[list[np.ndarray]] = field(default_factory=list)  # counts, columns, values
+
+    def read(self, path: str) -> None:
+        """Add the documents of a file."""
+        earlier, before, number = set(self.queries), len(self.queries), 1
+        self.path, self.ids = path, ""
+        for lines in _blocks(path):
+            if not lines[-1].endswith(b"\n"):
+                last = f"{path}, line {number + len(lines) - 1}"
+                raise LetorError(f"{last}: it has no line end; add one if the file is not cut.")
+            self._parse(number, lines)
+            number += len(lines)
+        own = self.queries[before:]
+        if not own:
+            raise LetorError(f"{path}: the file is empty or has no documents.")
+        if self.ids == "none":
+            own = _counted(path, len(own), len(earlier))
+        if shared := earlier.intersection(own):
+            raise LetorError(f"{path}: query {min(shared)} is in an earlier file, too.")
+        self.queries[before:] = own
+
+    def _parse(self, number: int, lines: list[bytes]) -> None:
+        """Add the documents of `lines`, of which the first has this `number`."""
+        first = next((m for m in map(_LINE.fullmatch, lines) if m is not None and m[1]), None)
+        if first is not None and not self.ids:  # the file's first document decides what ids are
+            beside = first[2] is None and os.path.isfile(f"{self.path}.query")
+            whole = re.fullmatch(_IDS["whole"], first[2] or b"")
+            self.ids = "none" if beside else "whole" if whole else "text"
+        found = self._found(lines)
+        if found is None:
+            raise self._fault(number, lines)
+        queries, names, grades, *pairs = found
+        self.queries += queries
+        self.names += names
+        self.grades.append(grades)
+        self.pairs.append(pairs)
+
+    def _found(self, lines: list[bytes]) -> list[Any] | None:
+        """Query, name and grade of each document, counts, columns and values; None if wrong."""
+        matches = [_LINE.fullmatch(line) for line in lines]
+        found = [match for match in matches if match is not None and match[1]]
+        ids = [match[2] or b"" for match in found]
+        text = b"".join(m[3] for m in found).replace(b":NULL", b":0").replace(b":", b" ")
+        numbers = np.fromstring(text, sep=" ")
+        counts = np.array([match[3].count(b":") for match in found], dtype=np.int64)
+        columns = numbers[::2].astype(np.int32) - 1
+        rises = (np.diff(columns) > 0) | (np.diff(np.repeat(np.arange(len(found)), counts)) > 0)
+        with np.errstate(over="ignore"):
+            grades = np.array([float(match[1]) for match in found]).astype(self.dtype)
+            values = numbers[1::2].astype(self.dtype)
+        right = (
+            None not in matches
+            and all(re.fullmatch(_IDS[self.ids or "text"], raw) for raw in ids)
+            and ((grades >= 0) & np.isfinite(grades)).all()
+            and ((columns >= 0) & (columns < (self.n_features or np.inf))).all()
+            and (rises.all() and np.isfinite(values).all())
+        )
+        queries = map(int if self.ids == "whole" else _as_text, ids)
+        names = [_as_text(match[4] or b"") for match in found]
+        return [list(queries), names, grades, counts, columns, values] if right else None
+
+    def _fault(self, number: int, lines: list[bytes]) -> LetorError:
+        """The first word of the first wrong line without which the line would be right."""
+        held = f"that {self.dtype.name} can hold"
+        held += ", or pass dtype=torch.float64" if self.dtype == np.float32 else ""
+        end = "on" if self.n_features is None else f"to n_features={self.n_features}"
+        kind = "a whole number, as the file's first is" if self.ids == "whole" else "a text"
+        named = [f"qid:<id> with {kind}"] if self.ids != "none" else []
+        wanted = [f"a grade: a number, zero or more, {held}", *named]
+        pair = f"<id>:<value> with ids that rise from 1 {end} and numbers {held}"
+        for k, line in enumerate(lines, number):
+            words = line.partition(b"#")[0].split()
+            for j, word in enumerate(words + [b""] * (len(words) == 1)):
+                begun = words[: j + 1] if j else [word, *(b"qid:1" for _ in named)]
+                if self._found([b" ".join(begun)]) is None:
+                    place, meant = f"{self.path}, line {k}", wanted[j] if j < len(wanted) else pair
+                    return LetorError(f"{place}: {_as_text(word[:60])!r} is not {meant}.")
+        return LetorError(f"{self.path}: not LETOR text, near line {number}.")
+
+    def features(self, n_bytes: int, rows: np.ndarray) -> np.ndarray:
+        """Features (N, d) of files of `n_bytes`, each document in its place of `rows (N,)`."""
+        n, end = len(rows), 0
+        widest = max(int(columns.max(initial=-1)) for _, columns, _ in self.pairs) + 1
+        if not self.n_features and n * widest > max(MAX_VALUES, MAX_VALUES_PER_BYTE * n_bytes):
+            size = f"{n:,} documents and a feature id of {widest}"
+            raise LetorError(f"{self.path}: {size} make a very large array; pass n_features.")
+        features = np.zeros((n, self.n_features or widest), self.dtype)
+        for counts, columns, values in self.pairs:
+            start, end = end, end + len(counts)
+            features[np.repeat(rows[start:end], counts), columns] = values
+        return features
+
+
+def _blocks(path: str) -> Iterator[list[bytes]]:
+    """Some megabytes of unpacked lines at a time, with damage reported as ours."""
+    try:
+        with PACKERS.get(Path(path).suffix, open)(path, "rb") as stream:
+            while lines := stream.readlines(BLOCK_BYTES):
+                yield lines
+    except (EOFError, zlib.error, lzma.LZMAError, OSError) as error:
+        if getattr(error, "errno", None) is not None:  # of the file system: not ours to rename
+            raise
+        raise LetorError(f"{path}: the compressed file is cut or damaged ({error}).") from error
+
+
+def _counted(path: str, documents: int, first: int) -> list[int]:
+    """The query of each document, numbered from `first`, by LightGBM's file beside `path`."""
+    words = Path(f"{path}.query").read_bytes().split()
+    counts = [int(word) if re.fullmatch(_IDS["whole"], word) else 0 for word in words]
+    if min(counts, default=0) < 1 or sum(counts) != documents:
+        problem = f"the counts add up to {sum(counts):,}, or one is none"
+        raise LetorError(f"{path}.query: {problem}; {path} has {documents:,} documents.")
+    return np.repeat(np.arange(first, first + len(counts)), counts).tolist()
+
+
+def _as_text(raw: bytes) -> str:
+    """UTF-8, and what is none of it as Python would write it."""
+    return raw.decode("utf-8", "backslashreplace")

@@ -8,12 +8,11 @@ import io
 import lzma
 import os
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
-from functools import cache as remember
+from functools import cache, partial
 from importlib.resources import files
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -23,7 +22,7 @@ from fairpg_lite.data.dataset import RankingDataset
 from fairpg_lite.data.letor import load_letor
 
 # (queries, documents) of Yahoo's Set 1, as published with the challenge (Chapelle & Chang 2011).
-PUBLISHED_COUNTS: Mapping[str, tuple[int, int]] = {
+PUBLISHED_COUNTS = {
     "train": (19_944, 473_134),
     "valid": (2_994, 71_083),
     "test": (6_983, 165_660),
@@ -40,7 +39,7 @@ def _checksums() -> dict[str, str]:
     return {name: digest for digest, name in (line.split() for line in lines)}
 
 
-@remember
+@cache
 def read_resource(name: str) -> bytes:
     """The bytes of `fairpg_lite/_data/<name>`, checked against SHA256SUMS; read once."""
     content = (files("fairpg_lite") / "_data" / name).read_bytes()
@@ -96,28 +95,24 @@ def synthetic(
     )
 
 
-def mslr_sample(
-    *, normalize: bool = True, dtype: torch.dtype | None = None
-) -> tuple[RankingDataset, RankingDataset]:
+def mslr_sample(dtype: torch.dtype | None = None) -> tuple[RankingDataset, RankingDataset]:
     """`(train, test)`: the first 42 + 42 complete queries of MSLR-WEB10K, Fold 1.
 
-    136 features, grades 0 to 4. `normalize` brings each feature to [0, 1] within its query; without
-    it the values are those of Microsoft's text (exactly so with dtype=torch.float64). Data: Qin &
-    Liu, "Introducing LETOR 4.0 Datasets", arXiv:1306.2597, CC BY 4.0.
+    136 features, each brought to [0, 1] within its query, and grades 0 to 4. Data: Qin & Liu,
+    "Introducing LETOR 4.0 Datasets", arXiv:1306.2597, CC BY 4.0.
 
     Chapters 2 and 10.
 
     >>> mslr_sample()[0]
     RankingDataset(42 queries, 4955 documents, 136 features, no groups)
     """
-    parts = [_mslr_part("train"), _mslr_part("test")]
-    if normalize:
-        parts = [part.normalize("minmax") for part in parts]
-    train, test = (part.to(dtype or torch.get_default_dtype()) for part in parts)
+    dtype = dtype or torch.get_default_dtype()
+    train, test = (mslr_raw(part).normalize().to(dtype) for part in ("train", "test"))
     return train, test
 
 
-def _mslr_part(part: str) -> RankingDataset:
+def mslr_raw(part: str) -> RankingDataset:
+    """The "train" or "test" queries of the sample, with the values of Microsoft's text."""
     content = lzma.decompress(read_resource(f"mslr_web10k_fold1_{part}.npz.xz"))
     info = {"name": f"MSLR-WEB10K Fold 1, {part}, first 42 queries"}
     with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
@@ -127,116 +122,50 @@ def _mslr_part(part: str) -> RankingDataset:
         return RankingDataset(features, *rest, query_ids=arrays["query_ids"], info=info)
 
 
-class YahooSets(NamedTuple):
-    """The three parts of Yahoo's Set 1.
-
-    Chapters 10 and 11.
-    """
-
-    train: RankingDataset
-    valid: RankingDataset
-    test: RankingDataset
-
-
 def yahoo(
-    root: str | os.PathLike[str] | None = None,
-    *,
-    expected_counts: Mapping[str, tuple[int, int]] | None = PUBLISHED_COUNTS,
-    progress: bool = True,
-) -> YahooSets:
+    root: str | os.PathLike[str] | None = None, *, check_counts: bool = True
+) -> tuple[RankingDataset, RankingDataset, RankingDataset]:
     """`(train, valid, test)` of Yahoo's Learning to Rank Challenge, Set 1, memory-mapped.
 
     `set1.{train,valid,test}.txt` in `root` (or FAIRPG_YAHOO) or below it may be plain, .gz, .bz2 or
-    .xz. The first load stores about 2 GB in `.fairpg_lite` beside the data, or, if that cannot be
-    written, in the user's cache directory; later loads map that, as long as the text keeps its size
-    and time of change. A part with other (queries, documents) than `expected_counts` is refused.
+    .xz. The first load stores about 2 GB in the user's cache directory; later loads map that, as
+    long as the text keeps its size and time of change. Without `check_counts`, other than the
+    published numbers of queries and documents are accepted.
 
     Chapters 10 and 11; appendix B.1 of the paper.
     """
-    given = root or os.environ.get("FAIRPG_YAHOO")
-    if not given:
-        raise FileNotFoundError(f"yahoo: no directory was given. {HOW_TO_OBTAIN}")
-    base, parts = Path(given).expanduser(), {}
-    for part in PUBLISHED_COUNTS:
-        names = {f"set1.{part}.txt{suffix}" for suffix in ("", ".gz", ".bz2", ".xz")}
-        found = [p for p in base.rglob(f"set1.{part}.txt*") if p.name in names and p.is_file()]
+    base, parts = Path(root or os.environ.get("FAIRPG_YAHOO") or "(none given)").expanduser(), []
+    for part, published in PUBLISHED_COUNTS.items():
+        found = sorted(base.rglob(f"set1.{part}.txt*"), key=lambda path: (len(path.parts), path))
         if not found:
-            what = f"set1.{part}.txt not found in {base} or its sub-directories"
-            if not base.is_dir():
-                what = f"{base} {'is a file; unpack it' if base.exists() else 'does not exist'}"
-            raise FileNotFoundError(f"yahoo: {what}. {HOW_TO_OBTAIN}")
-        parts[part] = min(found, key=lambda p: (len(p.parts), p.name))
-    place = _cache_directory(base)
-    return YahooSets(
-        **{
-            part: _yahoo_part(part, p, place, expected_counts, progress)
-            for part, p in parts.items()
-        }
-    )
-
-
-def _cache_directory(base: Path) -> Path:
-    """Beside the data, or, for data on a read-only disk, one for it in the user's cache."""
-    with suppress(OSError):
-        (base / ".fairpg_lite").mkdir(exist_ok=True)
-        if os.access(base / ".fairpg_lite", os.W_OK):
-            return base / ".fairpg_lite"
-    digest = hashlib.sha256(str(base.resolve()).encode()).hexdigest()
-    return user_cache_directory() / f"yahoo-{digest[:16]}"
-
-
-def _yahoo_part(
-    part: str,
-    file: Path,
-    place: Path,
-    expected: Mapping[str, tuple[int, int]] | None,
-    progress: bool,
-) -> RankingDataset:
-    """The part from the cache, or from the text, which then fills the cache."""
-
-    def checked(dataset: RankingDataset) -> RankingDataset:
-        found = (len(dataset), dataset.n_documents)
-        if expected is not None and found != tuple(expected[part]):
+            raise FileNotFoundError(f"yahoo: no set1.{part}.txt in {base}. {HOW_TO_OBTAIN}")
+        stat = found[0].stat()
+        key = f"{found[0].absolute()} {stat.st_size} {stat.st_mtime_ns}"  # changes with the file
+        dataset = remembered(f"yahoo-{part}", key, partial(load_letor, found[0], n_features=699))
+        counts = (len(dataset), dataset.n_documents)
+        if check_counts and counts != published:
             raise ValueError(
-                f"yahoo: {file} has {found[0]:,} queries and {found[1]:,} documents, published are "
-                "{:,} and {:,}; the file is cut or is another set. ".format(*expected[part])
-                + HOW_TO_OBTAIN
+                f"yahoo: {found[0]} has {counts} queries and documents, published are {published}; "
+                f"the file is cut or is another set. {HOW_TO_OBTAIN}"
             )
-        return dataset
-
-    def make() -> RankingDataset:
-        return checked(load_letor(file, n_features=699, progress=progress))
-
-    stat = file.stat()
-    key = f"{file} {stat.st_size} {stat.st_mtime_ns}"  # changes when the file does
-    return checked(remembered(place / f"set1.{part}.safetensors", key, make))
+        parts.append(dataset)
+    return parts[0], parts[1], parts[2]
 
 
-def user_cache_directory() -> Path:
-    """Where what was computed once is kept, as in other projects: ~/.cache unless set elsewhere."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "fairpg-lite"
+def remembered(name: str, key: str, make: Callable[[], RankingDataset]) -> RankingDataset:
+    """The dataset that `make` makes, memory-mapped from the user's cache if it was made before.
 
-
-def remembered(target: Path, key: str, make: Callable[[], RankingDataset]) -> RankingDataset:
-    """The dataset at `target`, memory-mapped, if it was stored under `key`; otherwise made anew.
-
-    Where it cannot be stored, a warning says so and it stays in memory.
+    It is the same as before if `name` and `key` are. Where it cannot be stored, a warning says so
+    and it stays in memory.
     """
-
-    def stored() -> RankingDataset | None:
-        with suppress(OSError, ValueError):  # absent, or damaged: made again
-            dataset = RankingDataset.load(target)
-            return dataset if dataset.info.get("key") == key else None
-        return None
-
-    found = stored()
-    if found is None:
-        made = make()
-        made.info["key"] = key
-        try:
-            made.save(target, overwrite=True)
-        except OSError as error:
-            if stored() is None:  # else another process was first, and its file serves
-                warnings.warn(f"{target} could not be written ({error}).", stacklevel=2)
-        found = stored() or made
-    return found
+    place = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "fairpg-lite"
+    target = place / f"{name}-{hashlib.sha256(key.encode()).hexdigest()[:16]}.pt"
+    with suppress(OSError, ValueError):  # absent, or damaged: made again
+        return RankingDataset.load(target)
+    made = make()
+    try:
+        made.save(target)
+        return RankingDataset.load(target)
+    except OSError as error:
+        warnings.warn(f"{target} could not be written ({error}).", stacklevel=2)
+        return made
