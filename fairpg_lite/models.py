@@ -120,7 +120,7 @@ def load_model(directory: str | Path) -> SavedModel:
         raise ValueError(
             f"load_model: {file} is no model of fairpg_lite (its format is to be {FORMAT!r})."
         )
-    if meta["version"] != VERSION:
+    if meta["version"] not in (2, VERSION):  # version 2 told sizes, too
         raise ValueError(
             f"load_model: {file} has format version {meta['version']}, this fairpg_lite reads "
             f"{VERSION}; use fairpg_lite {meta.get('fairpg_lite')}, which wrote it, or train anew."
@@ -130,7 +130,8 @@ def load_model(directory: str | Path) -> SavedModel:
         if _digest(weights) != meta["sha256"]:
             raise ValueError(f"the SHA-256 of its weights is not {meta['sha256']}")
         state = {name.removeprefix("scorer."): _tensor(name, x) for name, x in weights.items()}
-        fields = meta["prepare"]
+        # Version 2 also names options that are gone; those that were off do not matter.
+        fields = {name: x for name, x in meta["prepare"].items() if x is not False}
         prepare = Preparation(**{**fields, "group_values": tuple(fields["group_values"])})
         scorer = _made(meta["kind"], state)
         if prepare.n_features != next(scorer.parameters()).shape[1]:

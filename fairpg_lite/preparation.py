@@ -32,7 +32,7 @@ class Preparation:
     n_features: int
     """Columns of the raw features."""
     normalize: str = "none"
-    """"none", or "minmax": to [0, 1] within each query."""
+    """Either "none" or "minmax", to [0, 1] within each query."""
     group_feature: int | None = None
     """Id (from 1) of the feature that holds the groups; None for the dataset's own, if any."""
     group_threshold: float | None = None
