@@ -11,7 +11,6 @@ from torch import Tensor
 
 from fairpg_lite.data import RankingDataset
 
-NORMALIZATIONS = ("none", "minmax")
 # More distinct values than this are measurements, not groups: they need a threshold.
 MAX_GROUPS = 50
 
@@ -44,8 +43,10 @@ class Preparation:
 
     def __post_init__(self) -> None:
         feature, n = self.group_feature, self.n_features
-        if self.normalize not in NORMALIZATIONS:
-            raise ValueError(f"Preparation: normalize is {self.normalize!r}, not {NORMALIZATIONS}.")
+        if self.normalize not in ("none", "minmax"):
+            raise ValueError(f"Preparation: normalize is {self.normalize!r}; 'minmax' or 'none'.")
+        if feature is None and self.group_threshold is not None:
+            raise ValueError("Preparation: a threshold needs group_feature.")
         if feature is not None and not 1 <= feature <= n:
             raise ValueError(f"Preparation: the group feature is {feature}, there are 1 to {n}.")
 

@@ -347,6 +347,8 @@ def test_preparation_refuses_what_does_not_fit():
             Preparation.learn(data, group_feature=feature, group_threshold=0.0)
     with pytest.raises(ValueError, match="'zscore'"):
         Preparation.learn(data, normalize="zscore")
+    with pytest.raises(ValueError, match="needs group_feature"):
+        Preparation.learn(data, group_threshold=1.0)
     two = Preparation.learn(dataset([[0.0, 5.0], [1.0, 5.0]]), group_feature=1)
     with pytest.raises(ValueError, match=r"table\.txt: feature 1 is 3 somewhere;.*were 0, 1"):
         two(dataset([[1.0, 5.0], [3.0, 5.0]]))
