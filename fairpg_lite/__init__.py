@@ -4,7 +4,6 @@ Policies, exact exposure, disparities and their gradients, after Singh & Joachim
 for Fairness in Ranking" (NeurIPS 2019). The book derives every function; start at chapter 1.
 """
 
-from fairpg_lite._tradeoff import tradeoff
 from fairpg_lite._version import __version__
 from fairpg_lite.budget import BudgetResult, fit_to_budget
 from fairpg_lite.config import History, TrainConfig
@@ -22,6 +21,7 @@ from fairpg_lite.disparity import group_disparity, individual_disparity
 from fairpg_lite.estimator import FairRanker
 from fairpg_lite.evaluate import Evaluation, evaluate
 from fairpg_lite.exposure import position_bias, ranking_exposure
+from fairpg_lite.figures import tradeoff
 from fairpg_lite.metrics import (
     average_rank,
     dcg,

@@ -7,6 +7,7 @@ variable means raising lambda while the policy is over budget and lowering it wh
 
 import copy
 import dataclasses
+import math
 from dataclasses import dataclass, field
 
 from torch import nn
@@ -16,8 +17,8 @@ from fairpg_lite.config import History, TrainConfig
 from fairpg_lite.data import RankingDataset
 from fairpg_lite.train import fit, objective_on
 
-# Doublings of lambda in a row that may leave the disparity where it is before we call it stuck.
-_PATIENCE = 4
+# Trainings at most, and doublings of lambda in a row that may leave the disparity where it is.
+_ROUNDS, _PATIENCE = 30, 4
 
 
 @dataclass
@@ -38,7 +39,7 @@ class BudgetResult:
     message: str
     rounds: list[tuple[float, float, float]] = field(default_factory=list)
     history: History = field(default_factory=History, repr=False)
-    train_disparity: float = float("nan")
+    train_disparity: float = math.nan
     """On the training queries, whichever queries decided."""
 
 
@@ -50,18 +51,16 @@ def fit_to_budget(
     *,
     valid: RankingDataset | None = None,
     tolerance: float = 0.02,
-    max_rounds: int = 30,
     progress: bool = True,
 ) -> BudgetResult:
     """Train ``scorer`` in place with the least lambda whose disparity is at most ``delta``.
 
     Every round trains from the scorer's initial weights at one lambda (that of ``config`` is
     ignored): doubling from 1 while the policy is over budget, then halving the interval, until the
-    disparity, measured exactly, lies within ``tolerance * delta`` below the budget or
-    ``max_rounds`` are spent. A budget that stays out of reach however large lambda grows is
-    reported with the least disparity found, not looped on. With ``valid`` those queries are held to
-    the budget and choose the epoch; the result's message says where a budget does not carry over.
-    Ctrl-C ends the search with KeyboardInterrupt.
+    disparity, measured exactly, lies within ``tolerance * delta`` below the budget. A budget that
+    stays out of reach however large lambda grows is reported with the least disparity found. With
+    ``valid`` those queries are held to the budget and choose the epoch; the result's message says
+    where a budget does not carry over. Ctrl-C ends the search with KeyboardInterrupt.
 
     Chapters 2 and 14, eq-02-constrained; section 2.1 of the paper.
     """
@@ -70,34 +69,33 @@ def fit_to_budget(
         raise ValueError(f"fit_to_budget: delta is {delta}; no disparity is below zero.")
     if config.disparity is None:
         raise ValueError("fit_to_budget: config.disparity is None; choose one to bound.")
-    deciding = dataset if valid is None else valid
-    initial = copy.deepcopy(scorer.state_dict())
-    # Within budget before over budget; then the least lambda, or the least disparity.
-    best, best_weights = (True, float("inf")), initial
-    result = BudgetResult(delta, 0.0, 0.0, float("inf"), False, "")
-    with progress_bar("budget", max_rounds, "fit", progress) as bar:
-        lam, low, high = 0.0, 0.0, float("inf")
-        for _ in range(max_rounds):
+    initial = best_weights = copy.deepcopy(scorer.state_dict())
+    result = BudgetResult(delta, 0.0, 0.0, math.inf, False, "")
+    lam, low, high = 0.0, 0.0, math.inf
+    with progress_bar("budget", _ROUNDS, "fit", progress) as bar:
+        for _ in range(_ROUNDS):
             scorer.load_state_dict(initial)
             tried = dataclasses.replace(config, lam=lam)
             history = fit(scorer, dataset, tried, valid, progress=False)
             if history.stopped == "interrupted":  # or Ctrl-C would only lead to the next lambda
                 raise KeyboardInterrupt
-            utility, disparity = objective_on(scorer, deciding, tried)
+            utility, disparity = objective_on(scorer, dataset if valid is None else valid, tried)
             result.rounds.append((lam, utility, disparity))
             over = disparity > delta
-            rank = (over, disparity if over else lam)
-            if rank < best or len(result.rounds) == 1:
-                best, best_weights = rank, copy.deepcopy(scorer.state_dict())
+            # Within budget lambda falls from round to round; before, the least disparity counts.
+            if not over or (high == math.inf and disparity < result.disparity):
+                best_weights = copy.deepcopy(scorer.state_dict())
                 close = lam == 0.0 or delta - disparity <= tolerance * delta
                 found = {"lam": lam, "utility": utility, "disparity": disparity}
                 vars(result).update(found, converged=not over and close, history=history)
             bar.update(1)
             low, high = (lam, high) if over else (low, lam)
+            recent = [d for *_, d in result.rounds[-_PATIENCE - 1 :]]
+            stuck = high == math.inf and len(recent) > _PATIENCE and min(recent) > 0.99 * recent[0]
             jump = high - low <= 1e-6 * low  # the disparity jumps here: no lambda uses it up
-            if result.converged or jump or _stuck(result):
+            if result.converged or jump or stuck:
                 break
-            lam = (low + high) / 2 if high < float("inf") else max(1.0, 2 * low)
+            lam = (low + high) / 2 if high < math.inf else max(1.0, 2 * low)
     scorer.load_state_dict(best_weights)
     result.train_disparity = result.disparity
     if valid is not None:
@@ -106,28 +104,17 @@ def fit_to_budget(
     return result
 
 
-def _stuck(result: BudgetResult) -> bool:
-    """Over budget in every round, and the last doublings changed nothing."""
-    recent = [disparity for *_, disparity in result.rounds[-_PATIENCE - 1 :]]
-    over = result.disparity > result.delta and len(recent) > _PATIENCE
-    return over and min(recent) > 0.99 * recent[0]
-
-
 def _message(result: BudgetResult) -> str:
     delta, trained, disparity = result.delta, result.train_disparity, result.disparity
     if result.converged:
         text = "converged" if result.lam else "lambda is 0: the budget does not bind"
     elif disparity <= delta:
-        text = "within budget, but not close to it; allow more rounds, or more tolerance"
+        text = "within budget, but not close to it; allow more tolerance"
     else:
         largest = max(lam for lam, *_ in result.rounds)
-        text = (
-            f"infeasible here: the least disparity found is {disparity:.3g} "
-            f"(lambda up to {largest:g}), above delta = {delta:g}"
-        )
+        text = f"infeasible here: the least disparity found is {disparity:.3g}, above delta = "
+        text += f"{delta:g} (lambda up to {largest:g})"
     if (trained <= delta) != (disparity <= delta):
-        text += (
-            f"; the budget does not carry over: disparity {trained:.3g} on the training queries, "
-            f"{disparity:.3g} on the validation queries"
-        )
+        text += f"; the budget does not carry over: disparity {trained:.3g} on the training "
+        text += f"queries, {disparity:.3g} on the validation queries"
     return text

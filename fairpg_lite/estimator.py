@@ -3,32 +3,29 @@
 scikit-learn's `clone`, pipelines and searches ask for a few methods, not for a base class.
 """
 
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
 from dataclasses import fields
 from typing import Any, Self
 
 import numpy as np
 import torch
-from torch import nn
 
-from fairpg_lite import _check
 from fairpg_lite.config import TrainConfig
 from fairpg_lite.data import RankingDataset
 from fairpg_lite.policy import PlackettLuce
-from fairpg_lite.scorers import LinearScorer, MLPScorer, eval_mode
-from fairpg_lite.train import fit
+from fairpg_lite.scorers import eval_mode
+from fairpg_lite.train import fit, new_scorer
 
-_SCORERS: dict[str, Callable[..., nn.Module]] = {"linear": LinearScorer, "neural": MLPScorer}
-_DEFAULTS = {"scorer": "linear"} | {field.name: field.default for field in fields(TrainConfig)}
+_DEFAULTS = {"hidden": None} | {field.name: field.default for field in fields(TrainConfig)}
 
 
 class FairRanker:
     """A stochastic ranking policy that maximises utility less ``lam`` times disparity.
 
     Rows of ``X (N, d)`` are documents, ``qid (N,)`` says which belong to one query (they need not
-    be neighbours), ``y (N,)`` is their relevance, ``groups (N,)`` their groups. ``scorer`` is
-    "linear", "neural", or a function from the number of features to a module; ``settings`` are the
-    fields of `TrainConfig`, by name: ``lam``, ``disparity``, ``epochs``, …
+    be neighbours), ``y (N,)`` is their relevance, ``groups (N,)`` their groups. The settings are
+    the fields of `TrainConfig`, by name: ``lam``, ``disparity``, ``epochs``, …, and ``hidden``, the
+    units of a hidden layer (None: a linear scorer).
 
     Chapter 14.
 
@@ -38,9 +35,9 @@ class FairRanker:
     {1: array([2, 1, 0])}
     """
 
-    def __init__(self, scorer: str | Callable[[int], nn.Module] = "linear", **settings: Any):
+    def __init__(self, **settings: Any):
         vars(self).update(_DEFAULTS)
-        self.set_params(scorer=scorer, **settings)
+        self.set_params(**settings)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """All settings by name."""
@@ -56,31 +53,22 @@ class FairRanker:
 
     def fit(self, X: Any, y: Any, *, qid: Any, groups: Any = None) -> Self:
         """Learn from documents, their relevance, their queries and, where it matters, groups."""
-        features = _matrix(X)
-        _, rows, offsets = _queries(qid, len(features))
+        features = torch.from_numpy(np.array(X, dtype=np.float64))
+        _, rows, offsets = _queries(qid, features)
+        relevance = torch.from_numpy(np.array(y, dtype=np.float64)[rows])
         labels: Any = None if groups is None else np.unique(groups, return_inverse=True)[1][rows]
-        relevance = np.asarray(y, dtype=features.dtype)[rows]
-        documents = torch.from_numpy(features[rows])
-        dataset = RankingDataset(documents, torch.from_numpy(relevance), offsets, groups=labels)
+        dataset = RankingDataset(features[rows], relevance, offsets, groups=labels)
         settings = self.get_params()
-        scorer, config = settings.pop("scorer"), TrainConfig(**settings)
-        self.n_features_in_ = features.shape[1]
-        if callable(scorer):
-            self.scorer_ = scorer(self.n_features_in_)
-        elif scorer in _SCORERS:
-            generator = torch.Generator().manual_seed(config.seed)
-            how = {"generator": generator, "dtype": torch.float64}
-            self.scorer_ = _SCORERS[scorer](self.n_features_in_, **how)
-        else:
-            raise ValueError(f"FairRanker: scorer is {scorer!r}; give 'linear' or 'neural'.")
+        hidden, config = settings.pop("hidden"), TrainConfig(**settings)
+        self.scorer_ = new_scorer(dataset, hidden, config.seed)
         self.history_ = fit(self.scorer_, dataset, config, progress=False)
         return self
 
     def predict(self, X: Any) -> np.ndarray:
         """Scores ``(N,)``: the higher, the likelier a document stands ahead."""
-        features = torch.from_numpy(_matrix(X)).to(next(self.scorer_.parameters()))
+        features = torch.from_numpy(np.array(X)).to(next(self.scorer_.parameters()))
         with eval_mode(self.scorer_):
-            return self.scorer_(features.unsqueeze(0))[0].cpu().numpy()
+            return self.scorer_(features).cpu().numpy()
 
     def rank(
         self, X: Any, qid: Any, samples: int | None = None, seed: int = 0
@@ -89,9 +77,8 @@ class FairRanker:
 
         With ``samples`` that many rankings ``(samples, n)`` are drawn from the policy instead.
         """
-        scores = torch.from_numpy(self.predict(X))
-        names, rows, offsets = _queries(qid, len(scores))
-        generator = torch.Generator().manual_seed(_check.seed("FairRanker.rank: seed", seed))
+        scores, generator = torch.from_numpy(self.predict(X)), torch.Generator().manual_seed(seed)
+        names, rows, offsets = _queries(qid, scores.unsqueeze(-1))
         found = {}
         for name, own in zip(names.tolist(), np.split(rows, offsets[1:-1]), strict=True):
             policy = PlackettLuce(scores[own])
@@ -99,32 +86,19 @@ class FairRanker:
             found[name] = own[ranking.numpy()]
         return found
 
-    def __repr__(self) -> str:
-        changed = {k: v for k, v in self.get_params().items() if v is not _DEFAULTS[k]}
-        return f"FairRanker({', '.join(f'{name}={value!r}' for name, value in changed.items())})"
-
     def __sklearn_tags__(self) -> Any:
         from sklearn.utils import Tags, TargetTags
 
         return Tags(estimator_type=None, target_tags=TargetTags(required=True))
 
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "scorer_")
 
-
-def _matrix(X: Any) -> np.ndarray:
-    features = np.ascontiguousarray(X, dtype=np.float64)
-    if features.ndim != 2:
-        raise ValueError(f"FairRanker: X has shape {features.shape}; give documents × features.")
-    return features
-
-
-def _queries(qid: Any, count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _queries(qid: Any, features: torch.Tensor) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The queries' names, the rows of X query by query, and where each query begins and ends."""
     labels = np.asarray(qid)
-    if labels.shape != (count,):
+    if features.ndim != 2 or labels.shape != features.shape[:1]:
         raise ValueError(
-            f"FairRanker: qid has shape {labels.shape}, X has {count} rows; give one query each."
+            f"FairRanker: X has shape {tuple(features.shape)}, qid {labels.shape}; give documents "
+            "× features, and one query for each document."
         )
     names, inverse, sizes = np.unique(labels, return_inverse=True, return_counts=True)
     return names, np.argsort(inverse, kind="stable"), np.concatenate([[0], np.cumsum(sizes)])

@@ -9,6 +9,7 @@ from fairpg_lite import (
     LinearScorer,
     TrainConfig,
     average_rank,
+    budget,
     evaluate,
     fit,
     fit_to_budget,
@@ -74,16 +75,15 @@ def test_ctrl_c_ends_the_search_for_a_budget(budget_config):
     assert len(calls) == 1
 
 
-def test_the_budget_is_held_on_validation_queries(budget_config):
+def test_the_budget_is_held_on_validation_queries(budget_config, monkeypatch):
     """A few training queries with less disparity than the others: their own lambda is too small."""
     data, valid = synthetic(n_queries=20, seed=5), synthetic(n_queries=100, seed=2)
     delta = 0.0022
+    monkeypatch.setattr(budget, "_ROUNDS", 10)
     budget_config = dataclasses.replace(budget_config, epochs=4)
     on_train, on_valid = linear(), linear()
     blind = fit_to_budget(on_train, data, delta, budget_config, tolerance=0.1, progress=False)
-    result = fit_to_budget(
-        on_valid, data, delta, budget_config, valid=valid, max_rounds=10, progress=False
-    )
+    result = fit_to_budget(on_valid, data, delta, budget_config, valid=valid, progress=False)
     assert evaluate(on_train, valid, samples=1).d_group > delta  # what this is about
     assert blind.train_disparity == blind.disparity <= delta
     assert evaluate(on_valid, valid, samples=1).d_group == pytest.approx(result.disparity, abs=1e-5)

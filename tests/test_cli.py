@@ -667,9 +667,9 @@ def test_a_sweep_is_fit_and_evaluate_at_every_lambda_and_seed(here, capsys):
 @pytest.mark.slow
 def test_a_killed_sweep_goes_on_and_grows(here, capsys, monkeypatch):
     """What is finished is not computed again; the table is that of a sweep in one go."""
-    from fairpg_lite import _tradeoff
+    from fairpg_lite import figures
 
-    real, done = _tradeoff.Training.__call__, []
+    real, done = figures.Training.__call__, []
 
     def training(self, lam, seed):
         if len(done) == 2:
@@ -678,7 +678,7 @@ def test_a_killed_sweep_goes_on_and_grows(here, capsys, monkeypatch):
         return real(self, lam, seed)
 
     with monkeypatch.context() as patch:
-        patch.setattr(_tradeoff.Training, "__call__", training)
+        patch.setattr(figures.Training, "__call__", training)
         assert run(capsys, *TRADE, "--lam", "0", "5")[0] == 130
         assert len(done) == 2
         done.clear()

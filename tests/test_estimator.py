@@ -65,15 +65,14 @@ def test_drawn_rankings_follow_the_policy(table):
 def test_clone_and_parameters(table):
     X, y, qid, groups = table
     bias = torch.tensor([1.0, 0.5] + [0.1] * 20, dtype=torch.float64)
-    ranker = FairRanker("neural", lam=2.0, disparity="individual", position_bias=bias)
+    ranker = FairRanker(hidden=8, lam=2.0, disparity="individual", position_bias=bias)
     copy = clone(ranker)
     assert copy is not ranker
     assert torch.equal(copy.get_params().pop("position_bias"), bias)
-    assert (copy.scorer, copy.lam, copy.disparity) == ("neural", 2.0, "individual")
+    assert (copy.hidden, copy.lam, copy.disparity) == (8, 2.0, "individual")
     assert copy.set_params(lam=3.0) is copy
     assert (copy.lam, ranker.lam) == (3.0, 2.0)
-    assert repr(FairRanker(lam=1.0)) == "FairRanker(lam=1.0)"
-    with pytest.raises(TypeError, match=r"no setting 'lambda'; there are scorer, lam, disparity"):
+    with pytest.raises(TypeError, match=r"no setting 'lambda'; there are hidden, lam, disparity"):
         FairRanker(**{"lambda": 1.0})
     with pytest.raises(NotFittedError):
         check_is_fitted(ranker)
@@ -107,20 +106,11 @@ def test_a_search_over_settings(table):
     assert {"fairranker__lr": found} == search.best_params_
 
 
-def test_a_scorer_of_ones_own_and_what_is_refused(table):
+def test_a_hidden_layer_and_what_is_refused(table):
     X, y, qid, groups = table
-    made = []
-
-    def wide(n_features):
-        made.append(n_features)
-        return LinearScorer(n_features, dtype=torch.float32)
-
-    ranker = FairRanker(wide, **SETTINGS).fit(X, y, qid=qid, groups=groups)
-    assert made == [2]
-    assert ranker.predict(X).dtype == np.float32
-    with pytest.raises(ValueError, match="scorer is 'forest'"):
-        FairRanker("forest").fit(X, y, qid=qid)
-    with pytest.raises(ValueError, match=r"qid has shape \(5,\), X has 300 rows"):
+    ranker = FairRanker(hidden=8, **SETTINGS).fit(X, y, qid=qid, groups=groups)
+    assert ranker.scorer_.hidden.out_features == 8
+    with pytest.raises(ValueError, match=r"X has shape \(300, 2\), qid \(5,\)"):
         FairRanker().fit(X, y, qid=qid[:5])
     with pytest.raises(ValueError, match=r"X has shape \(300,\)"):
         FairRanker().fit(X[:, 0], y, qid=qid)

@@ -51,9 +51,9 @@ def test_every_method_is_drawn_by_its_name_with_student_intervals():
 
 
 def test_one_seed_has_no_interval_and_other_measures_can_be_drawn():
-    runs = table(seeds=1).rename(columns={"ndcg": "own"})
-    ax = plot_tradeoff(runs, y="own")
-    assert ax.get_ylabel() == "own"
+    runs = table(seeds=1).rename(columns={"d_group": "own"})
+    ax = plot_tradeoff(runs, x="own")
+    assert ax.get_xlabel() == "own"
     (_, _, bars), _ = ax.containers
     assert all(np.ptp(s) == 0 for s in np.asarray(bars[1].get_segments(), float)[0].T)
 

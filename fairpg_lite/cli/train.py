@@ -10,13 +10,12 @@ from typing import Any
 
 from fairpg_lite import train as training
 from fairpg_lite._files import clear_leftovers, write_whole
-from fairpg_lite._tradeoff import tradeoff
 from fairpg_lite.budget import fit_to_budget
 from fairpg_lite.cli import _common as cli
 from fairpg_lite.cli.use import NAMES, judging
 from fairpg_lite.config import TrainConfig
 from fairpg_lite.data import RankingDataset
-from fairpg_lite.figures import plot_tradeoff, style
+from fairpg_lite.figures import plot_tradeoff, style, tradeoff
 from fairpg_lite.models import load_model, save_model
 from fairpg_lite.objective import GROUP_DISPARITIES
 from fairpg_lite.preparation import Preparation
@@ -167,7 +166,7 @@ def sweep(args: argparse.Namespace) -> int:
     how: dict[str, Any] = {"n_jobs": args.jobs, "scheduler": args.scheduler, "force": args.force}
     how |= {"patience": args.cluster_patience, "progress": cli.bars(args)}
     how |= {"valid": data.get("valid"), "judge": judging(args, args.gain, args.merit)}
-    how |= {"config": config, "hidden": args.hidden, "prepare": prepare, "name": "Fair-PG-Rank"}
+    how |= {"config": config, "hidden": args.hidden, "prepare": prepare}
     lams = dict.fromkeys(args.lam)
     table = tradeoff(data["train"], data["test"], lams, args.seeds, out=args.out, **how)
     measure = {"group": "d_group", "gap": "group_gap"}.get(args.disparity, "d_ind")
