@@ -19,11 +19,9 @@ class Batches:
     """What `RankingDataset.batches` returns: iterate over it once per epoch.
 
     The order is drawn anew each time, from `generator`: with `shuffle` a random permutation of the
-    queries; then, for size > 1, a stable sort by length inside pools of 50 batches, so that queries
-    of like length share a batch; then, with `shuffle`, a random permutation of the batches.
-
-    Neighbours of one length (size 1, say) are views. With `reuse` the padded features of all
-    batches share one piece of memory: a batch is good until the next one is drawn.
+    queries; for size > 1 a stable sort by length inside pools of 50 batches; and with `shuffle` a
+    random permutation of the batches. Neighbours of one length (size 1, say) are views. With
+    `reuse` a batch is good until the next one is drawn: their padded features share one memory.
 
     Chapter 7.
     """

@@ -1,7 +1,7 @@
 """German Credit as a ranking task (the paper's appendix, "German Credit Dataset")."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import torch
@@ -10,13 +10,8 @@ from fairpg_lite import _check
 from fairpg_lite.data.dataset import RankingDataset
 from fairpg_lite.data.sets import read_resource
 
-N_TRAIN_PERSONS = 800
-CHOICES = {
-    "attributes": (20, 9),
-    "group": ("sex", "age"),
-    "ratio": ("exact", "weights"),
-    "split": ("random", "rows"),
-}
+CHOICES = {"attributes": (20, 9), "group": ("sex", "age")}
+CHOICES |= {"ratio": ("exact", "weights"), "split": ("random", "rows")}
 
 
 def german_rows() -> list[list[str]]:
@@ -25,9 +20,9 @@ def german_rows() -> list[list[str]]:
 
 
 def encode(
-    rows: Sequence[Sequence[str]], attributes: int, scale: Callable[[np.ndarray], np.ndarray]
+    rows: Sequence[Sequence[str]], attributes: int, seen: np.ndarray
 ) -> tuple[np.ndarray, list[str]]:
-    """Features (len(rows), d) and their names: numbers through `scale`, categories one-hot.
+    """Features (len(rows), d) and their names: numbers standardised by the rows `seen`, or one-hot.
 
     `german_codes.json` has, for 20 and for 9 attributes, the name and the column of each and what
     its codes mean (null: a number).
@@ -36,7 +31,8 @@ def encode(
     for name, place, meaning in json.loads(read_resource("german_codes.json"))[f"{attributes}"]:
         values = [row[place] for row in rows]
         if meaning is None:
-            blocks.append(scale(np.array(values, dtype=np.float64))[:, None])
+            numbers = np.array(values, dtype=np.float64)[:, None]
+            blocks.append((numbers - numbers[seen].mean()) / numbers[seen].std())
             names.append(name)
         else:
             levels = list(dict.fromkeys(meaning.values()))
@@ -90,27 +86,26 @@ def german_credit(
     order = np.arange(len(rows))
     if split == "random":
         order = np.random.default_rng([seed, 0]).permutation(len(rows))
-    sides = np.sort(order[:N_TRAIN_PERSONS]), np.sort(order[N_TRAIN_PERSONS:])
-
-    def scale(values: np.ndarray) -> np.ndarray:
-        seen = values[sides[0]]
-        return (values - seen.mean()) / seen.std()
-
-    features, names = encode(rows, attributes, scale)
+    sides = np.sort(order[:800]), np.sort(order[800:])
+    features, names = encode(rows, attributes, sides[0])
     good = np.array([row[20] == "1" for row in rows])
-    in_group = {
-        "sex": [row[8] in ("A92", "A95") for row in rows],
-        "age": [int(row[12]) <= 25 for row in rows],
-    }
+    in_group = np.array([row[8] in ("A92", "A95") for row in rows])
+    if group == "age":
+        in_group = np.array([int(row[12]) <= 25 for row in rows])
     parts = []
     for k, (side, count) in enumerate(zip(sides, (n_train, n_test), strict=True), start=1):
-        drawn = _draw(np.random.default_rng([seed, k]), side, good, ratio, count, n_docs)
+        draw = np.random.default_rng([seed, k])
+        if ratio == "weights":
+            weights = np.where(good[side], 0.2, 0.8)
+            drawn = draw.choice(side, size=count * n_docs, p=weights / weights.sum())
+        else:
+            drawn = _exact_queries(draw, side[~good[side]], side[good[side]], count, n_docs // 5)
         parts.append(
             RankingDataset(
                 torch.from_numpy(features[drawn]).to(dtype or torch.get_default_dtype()),
                 torch.from_numpy(good[drawn]),
                 torch.arange(0, len(drawn) + 1, n_docs),
-                groups=torch.from_numpy(np.array(in_group[group])[drawn]),
+                groups=torch.from_numpy(in_group[drawn]),
                 document_ids=torch.from_numpy(drawn),
                 info={"name": "German Credit", "seed": seed, **given, "feature_names": names},
             )
@@ -118,23 +113,13 @@ def german_credit(
     return parts[0], parts[1]
 
 
-def _draw(
-    draw: np.random.Generator,
-    side: np.ndarray,
-    good: np.ndarray,
-    ratio: str,
-    count: int,
-    n_docs: int,
+def _exact_queries(
+    draw: np.random.Generator, bad: np.ndarray, good: np.ndarray, count: int, n: int
 ) -> np.ndarray:
-    """The persons of `count` queries, one after another (count * n_docs,)."""
-    if ratio == "weights":
-        weights = np.where(good[side], 0.2, 0.8)
-        return draw.choice(side, size=count * n_docs, p=weights / weights.sum())
-    bad, good = side[~good[side]], side[good[side]]
+    """`count` times 4 n persons of `bad` and n of `good`, one query after another."""
     queries = []
     for _ in range(count):
-        drawn = [draw.choice(bad, 4 * n_docs // 5, replace=False)]
-        drawn.append(draw.choice(good, n_docs // 5, replace=False))
+        drawn = [draw.choice(bad, 4 * n, replace=False), draw.choice(good, n, replace=False)]
         # Shuffled, or the order of the documents would give the relevance away to ties.
         queries.append(draw.permutation(np.concatenate(drawn)))
     return np.concatenate(queries)

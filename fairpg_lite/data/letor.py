@@ -136,38 +136,38 @@ class _Reader:
 
     def read(self, path: str) -> None:
         """Add the documents of a file."""
-        earlier, before, number = set(self.queries), len(self.queries), 1
-        self.path, self.ids = path, ""
+        self.path, self.ids, own, number = path, "", list[Any](), 1
         for lines in _blocks(path):
             if not lines[-1].endswith(b"\n"):
                 last = f"{path}, line {number + len(lines) - 1}"
                 raise LetorError(f"{last}: it has no line end; add one if the file is not cut.")
-            self._parse(number, lines)
+            self.ids = self.ids or self._kind_of_ids(lines)
+            found = self._found(lines)
+            if found is None:
+                raise self._fault(number, lines)
+            queries, names, grades, *pairs = found
+            own += queries
+            self.names += names
+            self.grades.append(grades)
+            self.pairs.append(pairs)
             number += len(lines)
-        own = self.queries[before:]
         if not own:
             raise LetorError(f"{path}: the file is empty or has no documents.")
+        earlier = set(self.queries)
         if self.ids == "none":
             own = _counted(path, len(own), len(earlier))
         if shared := earlier.intersection(own):
             raise LetorError(f"{path}: query {min(shared)} is in an earlier file, too.")
-        self.queries[before:] = own
+        self.queries += own
 
-    def _parse(self, number: int, lines: list[bytes]) -> None:
-        """Add the documents of `lines`, of which the first has this `number`."""
+    def _kind_of_ids(self, lines: list[bytes]) -> str:
+        """As the first document has them."""
         first = next((m for m in map(_LINE.fullmatch, lines) if m is not None and m[1]), None)
-        if first is not None and not self.ids:  # the file's first document decides what ids are
-            beside = first[2] is None and os.path.isfile(f"{self.path}.query")
-            whole = re.fullmatch(_IDS["whole"], first[2] or b"")
-            self.ids = "none" if beside else "whole" if whole else "text"
-        found = self._found(lines)
-        if found is None:
-            raise self._fault(number, lines)
-        queries, names, grades, *pairs = found
-        self.queries += queries
-        self.names += names
-        self.grades.append(grades)
-        self.pairs.append(pairs)
+        if first is None:
+            return ""
+        if first[2] is None and os.path.isfile(f"{self.path}.query"):
+            return "none"
+        return "whole" if re.fullmatch(_IDS["whole"], first[2] or b"") else "text"
 
     def _found(self, lines: list[bytes]) -> list[Any] | None:
         """Query, name and grade of each document, counts, columns and values; None if wrong."""

@@ -1,7 +1,4 @@
-"""The sets: the paper's synthetic one, a sample of MSLR-WEB10K, and Yahoo's, for who has the files.
-
-German Credit has a file of its own, `german.py`.
-"""
+"""The paper's synthetic set, a sample of MSLR-WEB10K, and Yahoo's set, for who has the files."""
 
 import hashlib
 import io
@@ -22,15 +19,10 @@ from fairpg_lite.data.dataset import RankingDataset
 from fairpg_lite.data.letor import load_letor
 
 # (queries, documents) of Yahoo's Set 1, as published with the challenge (Chapelle & Chang 2011).
-PUBLISHED_COUNTS = {
-    "train": (19_944, 473_134),
-    "valid": (2_994, 71_083),
-    "test": (6_983, 165_660),
-}
+PUBLISHED_COUNTS = {"train": (19_944, 473_134), "valid": (2_994, 71_083), "test": (6_983, 165_660)}
 HOW_TO_OBTAIN = (
-    "The data is dataset C14, 'Learning to Rank Challenge', of Yahoo's Webscope programme: its "
-    "licence does not let us ship it, researchers apply for it themselves. Unpack the archive in "
-    "one directory and pass that, or set FAIRPG_YAHOO to it."
+    "Researchers apply for dataset C14, 'Learning to Rank Challenge', of Yahoo's Webscope programme "
+    "themselves. Unpack the archive in one directory and pass that, or set FAIRPG_YAHOO to it."
 )
 
 
@@ -45,10 +37,8 @@ def read_resource(name: str) -> bytes:
     content = (files("fairpg_lite") / "_data" / name).read_bytes()
     expected, found = _checksums().get(name), hashlib.sha256(content).hexdigest()
     if found != expected:
-        raise ValueError(
-            f"fairpg_lite/_data/{name} has sha256 {found}, SHA256SUMS says {expected}: the file "
-            "was changed or damaged; reinstall fairpg-lite."
-        )
+        wrong = f"fairpg_lite/_data/{name} has sha256 {found}, not {expected}"
+        raise ValueError(f"{wrong}: it was changed or damaged; reinstall fairpg-lite.")
     return content
 
 
@@ -76,10 +66,8 @@ def synthetic(
     RankingDataset(100 queries, 1000 documents, 2 features, groups 0/1)
     """
     if n_queries < 1 or n_docs < 1 or not 0 <= minority <= 1 or not clip > 0:
-        raise ValueError(
-            f"synthetic: n_queries is {n_queries}, n_docs is {n_docs}, minority is {minority}, "
-            f"clip is {clip}; give 1 or more of both, a share in [0, 1], and a clip above 0."
-        )
+        given = f"{n_queries} queries of {n_docs}, minority {minority}, clip {clip}"
+        raise ValueError(f"synthetic: {given}; give 1 or more, a share in [0, 1], a clip above 0.")
     generator = torch.Generator().manual_seed(_check.seed("synthetic: seed", seed))
     n = n_queries * n_docs
     groups = (torch.rand(n, generator=generator, dtype=torch.float64) < minority).long()
@@ -153,10 +141,9 @@ def yahoo(
 
 
 def remembered(name: str, key: str, make: Callable[[], RankingDataset]) -> RankingDataset:
-    """The dataset that `make` makes, memory-mapped from the user's cache if it was made before.
+    """What `make` makes, memory-mapped from the user's cache if `name` and `key` were there before.
 
-    It is the same as before if `name` and `key` are. Where it cannot be stored, a warning says so
-    and it stays in memory.
+    Where it cannot be stored, a warning says so and it stays in memory.
     """
     place = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "fairpg-lite"
     target = place / f"{name}-{hashlib.sha256(key.encode()).hexdigest()[:16]}.pt"
