@@ -21,8 +21,8 @@ from fairpg_lite.data.letor import load_letor
 # (queries, documents) of Yahoo's Set 1, as published with the challenge (Chapelle & Chang 2011).
 PUBLISHED_COUNTS = {"train": (19_944, 473_134), "valid": (2_994, 71_083), "test": (6_983, 165_660)}
 HOW_TO_OBTAIN = (
-    "Researchers apply for dataset C14, 'Learning to Rank Challenge', of Yahoo's Webscope programme "
-    "themselves. Unpack the archive in one directory and pass that, or set FAIRPG_YAHOO to it."
+    "Researchers apply to Yahoo's Webscope programme for dataset C14, Learning to Rank Challenge. "
+    "Unpack the archive in one directory and pass that, or set FAIRPG_YAHOO to it."
 )
 
 
