@@ -90,21 +90,27 @@ def save_model(
         raise ValueError(f"save_model: {file} is not ours; choose another directory.")
     if file.exists() and not overwrite:
         raise FileExistsError(f"save_model: {directory} holds a model; overwrite=True replaces it.")
-    state = {f"scorer.{name}": value for name, value in scorer.state_dict().items()}
-    weights = {name: _plain(name, value) for name, value in state.items()}
+    dtype = str(next(scorer.parameters()).dtype).removeprefix("torch.")
+    weights = {name: value.tolist() for name, value in scorer.state_dict().items()}
+    if dtype not in _DTYPES or not all(torch.isfinite(x).all() for x in scorer.parameters()):
+        raise ValueError(
+            f"save_model: the weights, {dtype}, hold NaN or infinity, or are neither "
+            "float32 nor float64."
+        )
     meta = {
         "format": FORMAT,
         "version": VERSION,
         "fairpg_lite": __version__,
         "kind": _KINDS[type(scorer)],
+        "dtype": dtype,
         "prepare": prepare.to_dict(),
         "training": None if config is None else config.to_dict(),
         "history": None if history is None else history.summary(),
         "notes": dict(notes or {}),
         "sha256": _digest(weights),
-        "weights": weights,
     }
-    write_whole(file, json.dumps(meta, indent=1, ensure_ascii=False) + "\n")
+    text = json.dumps(meta, indent=1, ensure_ascii=False).removesuffix("\n}")
+    write_whole(file, f'{text},\n "weights": {json.dumps(weights)}\n}}\n')  # in one line
 
 
 def load_model(directory: str | Path) -> SavedModel:
@@ -120,7 +126,7 @@ def load_model(directory: str | Path) -> SavedModel:
         raise ValueError(
             f"load_model: {file} is no model of fairpg_lite (its format is to be {FORMAT!r})."
         )
-    if meta["version"] not in (2, VERSION):  # version 2 told sizes, too
+    if meta["version"] != VERSION:
         raise ValueError(
             f"load_model: {file} has format version {meta['version']}, this fairpg_lite reads "
             f"{VERSION}; use fairpg_lite {meta.get('fairpg_lite')}, which wrote it, or train anew."
@@ -129,9 +135,8 @@ def load_model(directory: str | Path) -> SavedModel:
         weights = meta.pop("weights")
         if _digest(weights) != meta["sha256"]:
             raise ValueError(f"the SHA-256 of its weights is not {meta['sha256']}")
-        state = {name.removeprefix("scorer."): _tensor(name, x) for name, x in weights.items()}
-        # Version 2 also names options that are gone; those that were off do not matter.
-        fields = {name: x for name, x in meta["prepare"].items() if x is not False}
+        dtype, fields = _DTYPES[meta["dtype"]], meta["prepare"]
+        state = {name: torch.tensor(values, dtype=dtype) for name, values in weights.items()}
         prepare = Preparation(**{**fields, "group_values": tuple(fields["group_values"])})
         scorer = _made(meta["kind"], state)
         if prepare.n_features != next(scorer.parameters()).shape[1]:
@@ -152,37 +157,19 @@ def _header(file: Path) -> dict[str, Any] | None:
 
 def _made(kind: str, weights: dict[str, Tensor]) -> nn.Module:
     """A scorer as large as its weights."""
-    scorer: nn.Module
-    if kind == "linear":
-        first = weights["linear.weight"]
-        scorer = LinearScorer(first.shape[1], bias="linear.bias" in weights, dtype=first.dtype)
-    elif kind == "neural":
-        first = weights["hidden.weight"]
-        scorer = MLPScorer(first.shape[1], first.shape[0], dtype=first.dtype)
-    else:
+    if kind not in ("linear", "neural"):
         raise ValueError(f"its scorer is of kind {kind!r}, known are 'linear' and 'neural'")
-    if any(value.dtype != first.dtype for value in weights.values()):
-        raise ValueError("its weights are of several number formats")
-    scorer.load_state_dict(weights)
+    first = weights["linear.weight" if kind == "linear" else "hidden.weight"]
+    units, n_features = first.shape
+    scorer = (
+        MLPScorer(n_features, units)
+        if kind == "neural"
+        else LinearScorer(n_features, bias="linear.bias" in weights)
+    )
+    scorer.to(first.dtype).load_state_dict(weights)
+    if not all(torch.isfinite(value).all() for value in weights.values()):
+        raise ValueError(f"its weights are not finite {first.dtype} numbers")
     return scorer
-
-
-def _plain(name: str, value: Tensor) -> dict[str, Any]:
-    """A tensor for the file; its numbers are one string, and so one line."""
-    dtype = str(value.dtype).removeprefix("torch.")
-    if dtype not in _DTYPES or not torch.isfinite(value).all():
-        raise ValueError(f"save_model: {name} holds NaN or infinity, or is {dtype}: no such model.")
-    numbers = " ".join(map(repr, value.flatten().tolist()))
-    return {"dtype": dtype, "shape": list(value.shape), "values": numbers}
-
-
-def _tensor(name: str, stored: Any) -> Tensor:
-    """The tensor that `_plain` wrote; finite also in its own number format."""
-    numbers = [float(number) for number in stored["values"].split()]
-    value = torch.tensor(numbers, dtype=_DTYPES[stored["dtype"]]).reshape(stored["shape"])
-    if not torch.isfinite(value).all():
-        raise ValueError(f"{name} holds values that are not finite {stored['dtype']} numbers")
-    return value
 
 
 def _digest(weights: Any) -> str:

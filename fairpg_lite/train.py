@@ -40,24 +40,18 @@ def fit(
 ) -> History:
     """Train ``scorer`` in place to maximise mean U - lam * D over the queries of ``dataset``.
 
+    The scorer is any module from features ``(…, n, d)`` to scores ``(…, n)``; one whose ``forward``
+    has an argument ``mask`` is told which documents are real. With ``valid`` the objective is
+    evaluated on those queries after each epoch, the weights of the best epoch are kept
+    (``history.kept``), and ``config.patience`` may end the training. The file ``checkpoint`` keeps
+    the state after each epoch; one that is there is continued, to the same result bit by bit. It
+    belongs to its data, settings and scorer, of which only ``config.epochs`` may grow. Ctrl-C ends
+    the training with what it has, and ``history.stopped`` says so.
+
     Under ``torchrun``, with ``torch.distributed`` initialised, every process calls `fit` on its own
     shard of the queries, and an update goes along the mean over the batches of all of them.
 
-    Ctrl-C ends the training with what it has, and ``history.stopped`` says so.
-
     Chapter 7, eq-07-chain; Algorithm 1 of the paper.
-
-    Args:
-        scorer: Any module from features ``(…, n, d)`` to scores ``(…, n)``; one whose ``forward``
-            has an argument ``mask`` is told which documents are real.
-        dataset: The training queries.
-        config: What to maximise, and how.
-        valid: Queries on which the objective is evaluated after each epoch. The weights of the best
-            epoch are kept (``history.kept``), and ``config.patience`` may end the training.
-        progress: Whether to show a bar on stderr.
-        checkpoint: A file that keeps the state after each epoch; one that is there is continued, to
-            the same result bit by bit. It belongs to its data, settings and scorer, of which only
-            ``config.epochs`` may grow.
     """
     run = _Run(scorer, dataset, config or TrainConfig(), valid)
     if checkpoint is not None:

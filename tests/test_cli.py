@@ -211,8 +211,8 @@ def test_merit_is_that_of_the_training(here, capsys):
 
 
 def weights():
-    stored = json.loads(Path("model/model.json").read_text())["weights"]["scorer.linear.weight"]
-    return np.array(stored["values"].split(), dtype=float)
+    stored = json.loads(Path("model/model.json").read_text())["weights"]["linear.weight"]
+    return np.array(stored[0])
 
 
 def test_draws_have_the_policys_probabilities(here, capsys):
