@@ -125,6 +125,13 @@ for number in os.listdir("/proc/self/fd"):
     except OSError:
         pass
 """
+LONG_SEED = """import checker
+try:
+    checker.begin(10**30)
+except Exception:
+    pass
+checker.three_documents()
+"""
 CLOCK = "import time\ntime.process_time = time.perf_counter = time.monotonic = lambda: 0.0"
 ENUMERATE = """        lists = torch.tensor(list(permutations(range(n))))
         p = fpg.PlackettLuce(scores).log_prob(lists).exp()
@@ -191,6 +198,7 @@ KINDS = {
     "forger": ({"task3a": FORGE}, [], {"task3a": 0}),
     "nester": ({"task3a": NEST}, [], {"task3a": 0}),
     "other_seed": ({}, [SEED], dict.fromkeys(FULL, 0)),  # it ends the notebook's own messages
+    "long_seed": ({}, [LONG_SEED], {}),  # no generator takes it
     "clock": ({"task3b": ENUMERATE}, [CLOCK], {"task3b": 5}),
     "patcher": ({}, [PATCH], dict.fromkeys(FULL, 0)),  # its `check` hands nothing in
     "borrower": ({"task1a": BORROW}, [], {"task1a": 0, "task1b": 0}),

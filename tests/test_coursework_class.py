@@ -7,7 +7,7 @@ from class_of_students import DRIP, FULL, KINDS, make_class, mismatches
 
 from checker import grade
 from checker.__main__ import main, page, submissions
-from checker.grade import Result, Rules, mark
+from checker.grade import Result, mark
 
 pytestmark = pytest.mark.slow
 
@@ -19,7 +19,7 @@ def graded(tmp_path_factory):
     """A small class, graded once by the command."""
     folder = tmp_path_factory.mktemp("class")
     kinds = "right by_hand neighbour hanging_function exits dies stack forger reader writer garbage"
-    kinds += " nester other_seed"
+    kinds += " nester other_seed long_seed"
     rows = make_class(folder / "submissions", kinds.split(), only=QUICK)
     assert command(folder) == 0
     return folder, rows
@@ -80,18 +80,19 @@ def test_without_namespaces_sockets_are_blocked_and_processes_still_separate(tmp
     monkeypatch.setattr(grade, "jail", lambda hide: ())
     rows = make_class(tmp_path / "submissions", ["caller", "dies"], only=QUICK)
     for name, row in rows.items():
-        result = mark(name, tmp_path / "submissions" / f"{name}.ipynb", Rules(timeout=20))
+        result = mark(name, tmp_path / "submissions" / f"{name}.ipynb", timeout=20)
         assert result.points == row, result.notes
 
 
 def marked(folder, kind, only, **rules):
     """One student's result, and the row that was expected."""
     ((name, row),) = make_class(folder, [kind], only=only).items()
-    return mark(name, folder / f"{name}.ipynb", Rules(**rules)), row
+    return mark(name, folder / f"{name}.ipynb", **rules), row
 
 
 def test_a_drop_of_an_answer_now_and_then_gains_no_time(tmp_path, monkeypatch):
     monkeypatch.setitem(KINDS, "dripper", ({"task3a": DRIP}, [], {"task3a": 0}))
+    monkeypatch.setattr(grade, "CLOCK", 2)
     result, row = marked(tmp_path, "dripper", QUICK, timeout=2)
     assert result.points == row
     assert "took longer than 2 seconds" in result.messages["task3a"]
@@ -107,7 +108,7 @@ def test_a_seed_that_was_set_is_the_one_that_counts(tmp_path):
     rows = make_class(tmp_path / "submissions", ["by_hand"], only=QUICK, first_seed=70)
     (name,) = rows
     path = tmp_path / "submissions" / f"{name}.ipynb"
-    result = mark(name, path, Rules(timeout=20), seed=71)
+    result = mark(name, path, seed=71, timeout=20)
     assert result.points["task4a"] == 0
     assert result.points["task3a"] == 6
     assert "71 was set" in result.notes[-1]

@@ -12,7 +12,7 @@ from typing import Any
 
 from checker import TASKS
 from checker.__main__ import submissions
-from checker.grade import Result, Rules, mark
+from checker.grade import Result, mark
 
 
 def as_gradescope(result: Result) -> dict[str, Any]:
@@ -33,7 +33,7 @@ def as_gradescope(result: Result) -> dict[str, Any]:
 def main(submission: str, results: str) -> int:
     try:
         found = list(submissions(Path(submission)).values())
-        told = as_gradescope(mark("submission", found[0], Rules(timeout=120.0)))
+        told = as_gradescope(mark("submission", found[0], timeout=120.0))
     except FileNotFoundError as error:
         told = {"score": 0, "output": str(error)}
     target = Path(results)

@@ -97,37 +97,34 @@ def check(task: str, *answers: Any) -> int:
     wanted = TASKS[task].answers
     if len(answers) != wanted:
         raise ValueError(f"check: {task} takes {wanted} answer(s), {len(answers)} were given.")
-    points, lines = examined(task, asks(answers), _ledger.seed)
-    _ledger.points[task] = points
-    if BLANK in lines[0]:
-        del _ledger.points[task]
-    print("\n".join(lines))
-    return points
+    _ledger.points[task], said = examined(task, asks(answers), _ledger.seed)
+    print(said)
+    return _ledger.points[task] or 0
 
 
-def examined(task: str, answers: Sequence[Ask], seed: int) -> tuple[int, list[str]]:
-    """The points for the answers to a task on inputs drawn with ``seed``, and what to print."""
+def examined(task: str, answers: Sequence[Ask], seed: int) -> tuple[int | None, str]:
+    """The points for the answers to a task (None for a blank), and what to print."""
     asked = TASKS[task]
     head = f"{task:<7} {asked.title}"
     try:
         asked.examine(answers, torch.Generator().manual_seed(seed))
     except Blank:
-        return 0, [f"{head}: {BLANK} ({asked.points} points)"]
+        return None, f"{head}: {BLANK} ({asked.points} points)"
     except Wrong as wrong:
         points = int(wrong.share * asked.points)
         topics = " and ".join(wrong.read or (asked.topic,))
         said = [*str(wrong).splitlines(), f"To read: chapter {asked.chapter}, on {topics}."]
         told = [textwrap.indent(textwrap.fill(line, WIDTH - 2), "  ") for line in said]
-        return points, [f"{head}: {points} of {asked.points} points", *told]
-    return asked.points, [f"{head}: {asked.points} of {asked.points} points"]
+        return points, "\n".join([f"{head}: {points} of {asked.points} points", *told])
+    return asked.points, f"{head}: {asked.points} of {asked.points} points"
 
 
 def score() -> int:
     """Print the points of every task so far, and return their sum."""
     for name, task in TASKS.items():
-        got = f"{_ledger.points[name]:>3}" if name in _ledger.points else "  -"
-        print(f"{name:<7} {task.title:<28} {got} of {task.points:>3}")
-    total = sum(_ledger.points.values())
+        got = _ledger.points.get(name)
+        print(f"{name:<7} {task.title:<28} {'-' if got is None else got:>3} of {task.points:>3}")
+    total = sum(points or 0 for points in _ledger.points.values())
     print(f"{'':<7} {'total':<28} {total:>3} of {sum(t.points for t in TASKS.values()):>3}")
     print("The written answers A, B and C are marked by a person.")
     return total

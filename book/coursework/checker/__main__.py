@@ -9,13 +9,12 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import asdict
-from functools import partial
 from pathlib import Path
 
 import torch
 
 from checker import TASKS
-from checker.grade import Result, Rules, digest, jail, mark
+from checker.grade import Result, digest, jail, mark
 from fairpg_lite._files import write_whole
 
 
@@ -44,21 +43,6 @@ def page(result: Result) -> str:
     return "\n\n".join([head, told, *result.notes, *result.messages.values()]) + "\n"
 
 
-def graded(feedback: Path, rules: Rules, job: tuple[str, Path, int | None]) -> Result:
-    """The result of one student; from its file where an earlier run has left it there."""
-    name, notebook, seed = job
-    record = feedback / ".results" / f"{name}.json"
-    with suppress(OSError, ValueError, TypeError):
-        result = Result(**json.loads(record.read_text("utf-8")))
-        if result.digest == digest(notebook, rules, seed):
-            return result
-    result = mark(name, notebook, rules, seed)
-    write_whole(feedback / f"{name}.txt", page(result))
-    write_whole(record, json.dumps(asdict(result)))
-    print(f"{name}: {result.total}", file=sys.stderr, flush=True)
-    return result
-
-
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m checker", description="Mark a class.")
     command = parser.add_subparsers(required=True).add_parser("grade", help="grade a folder")
@@ -77,17 +61,30 @@ def main(arguments: list[str] | None = None) -> int:
         found = submissions(given.submissions)
     except FileNotFoundError as error:
         parser.error(str(error))
-    hide = tuple(str(path.resolve()) for path in (given.submissions, given.feedback))
     given.feedback.mkdir(parents=True, exist_ok=True)
+    hide = tuple(str(path.resolve()) for path in (given.submissions, given.feedback))
     blocked = "sockets blocked in Python only; for more than that grade in a container"
     shut = "no network, other processes or files to write" if jail(hide) else blocked
     print(f"Each submission in its own process: {shut}.", file=sys.stderr)
     torch.set_num_threads(1)
     start = time.monotonic()
-    rules = Rules(given.timeout, hide)
-    jobs = [(name, path, seeds.get(name)) for name, path in found.items()]
+
+    def graded(name: str) -> Result:
+        """The result of one student; from its file where an earlier run has left it there."""
+        notebook, seed, timeout = found[name], seeds.get(name), given.timeout
+        record = given.feedback / ".results" / f"{name}.json"
+        with suppress(OSError, ValueError, TypeError):
+            result = Result(**json.loads(record.read_text("utf-8")))
+            if result.digest == digest(notebook, seed, timeout):
+                return result
+        result = mark(name, notebook, seed, timeout, hide)
+        write_whole(given.feedback / f"{name}.txt", page(result))
+        write_whole(record, json.dumps(asdict(result)))
+        print(f"{name}: {result.total}", file=sys.stderr, flush=True)
+        return result
+
     with ThreadPoolExecutor(given.jobs) as pool:
-        results = list(pool.map(partial(graded, given.feedback, rules), jobs))
+        results = list(pool.map(graded, found))
     rows = [[r.student, *(r.points[task] for task in TASKS), r.total] for r in results]
     table = io.StringIO()
     csv.writer(table, lineterminator="\n").writerows([["student", *TASKS, "total"], *rows])

@@ -17,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
@@ -48,14 +49,6 @@ mount -t tmpfs tmpfs "$3" && cd "$3" || exit 9
 shift 3
 exec setsid "$@"
 """
-
-
-@dataclass(frozen=True)
-class Rules:
-    """Processor seconds for each cell and each task, and folders that nobody may see."""
-
-    timeout: float = 60.0
-    hide: tuple[str, ...] = ()
 
 
 @dataclass
@@ -108,16 +101,16 @@ def cells_of(notebook: Path) -> list[str]:
 class Session:
     """One submission in its sandbox; started again without the cell that stopped it."""
 
-    def __init__(self, cells: list[str], rules: Rules, result: Result) -> None:
-        self.cells, self.rules, self.result = cells, rules, result
-        self.stops, self.handed = 0, set[str]()
+    def __init__(self, cells: list[str], timeout: float, jail: Sequence[str]) -> None:
+        self.cells, self.timeout, self.jail = cells, timeout, jail
+        self.stops, self.handed, self.seed, self.notes = 0, set[str](), 0, list[str]()
         self.process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
         """Run the cells, so that functions can be called."""
         while self.stops < PATIENCE:
             self._open()
-            cell, notes = 0, self.result.notes
+            cell = 0
             try:
                 while "seed" not in (said := self.hear()):
                     if "documents" in said:
@@ -125,13 +118,13 @@ class Session:
                         continue
                     cell = int(said["cell"])
                     if said["error"]:
-                        notes.append(f"Cell {cell} ends with {str(said['error'])[:500]}")
+                        self.notes.append(f"Cell {cell} ends with {str(said['error'])[:500]}")
                     self.allow()
-                self.result.seed, self.handed = int(said["seed"]), set(said["handed"])
+                self.seed, self.handed = int(said["seed"]), set(said["handed"])
                 return
-            except (Stopped, KeyError, TypeError, ValueError) as stopped:
-                why = stopped if isinstance(stopped, Stopped) else "it sent messages of its own"
-                notes.append(f"Cell {cell + 1}: {why}; it was left out.")
+            except Exception as error:  # whatever it does to us costs only itself
+                why = error if isinstance(error, Stopped) else "it sent messages of its own"
+                self.notes.append(f"Cell {cell + 1}: {why}; it was left out.")
                 self.cells[cell : cell + 1] = [""]
                 self.stops += 1
                 self.close()
@@ -140,13 +133,12 @@ class Session:
     def _open(self) -> None:
         self.scratch = scratch = tempfile.mkdtemp()
         self.line, theirs = socket.socketpair()
-        inside = jail(self.rules.hide)
-        shut = [*inside, scratch] if inside else []
+        shut = [*self.jail, scratch] if self.jail else []
         names = {"PATH", "LANG", "LD_LIBRARY_PATH"} & os.environ.keys()  # nothing else of ours
         places = dict.fromkeys(("HOME", "TMPDIR", "MPLCONFIGDIR"), scratch)
         fixed = {"OMP_NUM_THREADS": "1", "MPLBACKEND": "Agg", "PYTHONHASHSEED": "0"}
         paths = {"PYTHONSAFEPATH": "1", "PYTHONPATH": str(Path(fairpg_lite.__file__).parents[1])}
-        options = [str(theirs.fileno()), str(MEMORY), "shut" if inside else "open"]
+        options = [str(theirs.fileno()), str(MEMORY), "shut" if shut else "open"]
         with theirs:
             self.process = subprocess.Popen(
                 [*shut, sys.executable, str(HERE / "sandbox.py"), *options],
@@ -165,12 +157,12 @@ class Session:
     def allow(self, more: float = 0.0) -> None:
         """From now on the limit again: processor time, so that a busy machine stops nobody."""
         self.before = self.processor()
-        self.deadline = time.monotonic() + CLOCK * self.rules.timeout + more
+        self.deadline = time.monotonic() + CLOCK * self.timeout + more
 
     def _in_time(self) -> None:
         spent = self.processor() - self.before
-        if spent > self.rules.timeout or time.monotonic() > self.deadline:
-            raise Stopped(f"it took longer than {self.rules.timeout:g} seconds")
+        if spent > self.timeout or time.monotonic() > self.deadline:
+            raise Stopped(f"it took longer than {self.timeout:g} seconds")
 
     def processor(self) -> float:
         """Processor seconds of the sandbox so far; the clock where the system does not tell."""
@@ -185,7 +177,7 @@ class Session:
         return ticks / os.sysconf("SC_CLK_TCK")
 
     def tell(self, message: Any) -> None:
-        self.line.settimeout(START + CLOCK * self.rules.timeout)  # for whoever does not listen
+        self.line.settimeout(START + CLOCK * self.timeout)  # for whoever does not listen
         try:
             self.line.sendall(pickle.dumps(message))
         except OSError:
@@ -244,52 +236,61 @@ class Session:
         self.process = None
 
 
-def mark(student: str, notebook: Path, rules: Rules, seed: int | None = None) -> Result:
-    """Grade one notebook; ``seed`` is the one the student was given, if it was not free."""
-    result = Result(student, digest(notebook, rules, seed))
+def mark(
+    student: str,
+    notebook: Path,
+    seed: int | None = None,
+    timeout: float = 60.0,
+    hide: tuple[str, ...] = (),
+) -> Result:
+    """Grade one notebook; ``seed`` is the one the student was given, if it was not free.
+
+    ``timeout`` is processor seconds for each cell and each task, ``hide`` what nobody may see.
+    """
+    result = Result(student, digest(notebook, seed, timeout))
     try:
-        session = Session(cells_of(notebook), rules, result)
+        session = Session(cells_of(notebook), timeout, jail(hide))
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         result.notes.append(f"This is no notebook: {type(error).__name__}: {error}")
         return result
     try:
         session.start()
+        result.seed = session.seed
         if seed is not None and seed != result.seed:
-            result.notes.append(f"The seed is {result.seed}; {seed} was set, and is used here.")
-        own = result.seed if seed is None else seed
+            session.notes.append(f"The seed is {result.seed}; {seed} was set, and is used here.")
         for task in TASKS:
-            result.messages[task] = _mark_task(task, session, own or 0)
+            _mark_task(task, session, result, result.seed if seed is None else seed)
     except Stopped as stopped:
-        result.notes.append(f"The submission was given up: {stopped}.")
+        session.notes.append(f"The submission was given up: {stopped}.")
     finally:
         session.close()
-    result.notes = list(dict.fromkeys(result.notes))  # cells run again say the same again
+    result.notes = list(dict.fromkeys(session.notes))  # cells run again say the same again
     return result
 
 
-def _mark_task(task: str, session: Session, own: int) -> str:
-    """Put down the points; what to tell the student. Typed answers go with the student's seed."""
-    if task not in session.handed:
-        return f"{task:<7} {TASKS[task].title}: no `check` with an answer"
+def _mark_task(task: str, session: Session, result: Result, own: int) -> None:
+    """Put down the points and what to tell the student; typed answers go with the own seed."""
+    said = f"{task:<7} {TASKS[task].title}: no `check` with an answer"
     session.allow()
-    places = range(TASKS[task].answers)
-    answers = [partial(session.ask, task, place) for place in places]
+    answers = [partial(session.ask, task, place) for place in range(TASKS[task].answers)]
     try:
-        seed = SEED if len(places) == 1 else own
-        session.result.points[task], lines = examined(task, answers, seed)
-        return "\n".join(lines)
+        if task in session.handed:
+            seed = SEED if len(answers) == 1 else own
+            points, said = examined(task, answers, seed)
+            result.points[task] = points or 0
     except Stopped as stopped:
+        said = f"Stopped: {stopped}."
         session.stops += 1
         session.close()
         if session.stops >= PATIENCE:
             raise
-        return f"Stopped: {stopped}."
     except Exception as error:  # whatever an answer does to us costs only its own task
-        return f"{task}: could not be examined: {type(error).__name__}: {error}"
+        said = f"{task}: could not be examined: {type(error).__name__}: {error}"
+    result.messages[task] = said
 
 
-def digest(notebook: Path, rules: Rules, seed: int | None) -> str:
+def digest(notebook: Path, seed: int | None, timeout: float) -> str:
     """Changes with whatever a result depends on."""
-    parts = [notebook.read_bytes(), repr((rules, seed)).encode()]
+    parts = [notebook.read_bytes(), repr((seed, timeout)).encode()]
     parts += [path.read_bytes() for path in sorted([*HERE.glob("*.py"), *HERE.glob("*.toml")])]
     return hashlib.sha256(b"\0".join(parts)).hexdigest()

@@ -13,13 +13,11 @@ import os
 import pickle
 import resource
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 ANSWERS = ("policies", "disparities", "learning", "own", "examine", "grade")
-Say = Callable[[dict[str, Any]], None]
 
 
 def limit(memory: float, network: str) -> None:
@@ -39,76 +37,66 @@ def limit(memory: float, network: str) -> None:
 class Desk(ModuleType):
     """What a notebook sees as `checker`: the same names, but `check` only takes note."""
 
-    def __init__(self, say: Say, hear: Callable[[], Any]) -> None:
-        """Whatever knows an answer cannot be imported."""
-        super().__init__("checker")
+    def __init__(self, line: int) -> None:
+        super().__init__("checker", self.__doc__)
+        self._incoming, self._outgoing = os.fdopen(line, "rb"), os.fdopen(os.dup(line), "w")
+        self._seed, self._handed = 0, dict[str, list[Any]]()
         self.__path__ = [str(Path(__file__).parent)]
         sys.modules["checker"] = self
-        sys.modules.update(dict.fromkeys((f"checker.{name}" for name in ANSWERS), None))  # type: ignore[arg-type]
+        for name in ANSWERS:  # cannot be imported
+            sys.modules[f"checker.{name}"] = None  # type: ignore[assignment]
         from checker import given
 
         self.LAMBDAS, self.settings, self.attempt = given.LAMBDAS, given.settings, given.attempt
-        self.course_data, self.asks, self.say, self.hear = given.course_data, given.asks, say, hear
-        self.seed, self.handed = 0, dict[str, list[Any]]()
+        self._given = given
 
     def begin(self, seed: int) -> Any:
-        self.seed = int(seed)
-        return self.course_data(self.seed)
+        self._seed = int(seed)
+        return self._given.course_data(self._seed)
 
     def three_documents(self) -> Any:
-        self.say({"documents": self.seed})
-        return self.hear()
+        self._say(documents=self._seed)
+        return self._hear()
 
     def check(self, task: str, *answers: Any) -> int:
-        self.handed[task] = self.asks(answers)
+        self._handed[task] = self._given.asks(answers)
         return 0
 
     def score(self) -> int:
         return 0
 
+    def _say(self, **message: Any) -> None:
+        text = json.dumps(message, default=lambda tensor: tensor.tolist())
+        print(text, file=self._outgoing, flush=True)
 
-def run(cells: list[str], say: Say) -> None:
-    """Execute the cells in order, in one namespace; an error ends its cell only."""
-    names: dict[str, Any] = {"__name__": "__main__", "display": print}
-    for number, source in enumerate(cells, 1):
-        error, file = "", f"<cell {number}>"
-        linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
-        try:
-            exec(compile(source, file, "exec"), names)
-        except (Exception, SystemExit, KeyboardInterrupt) as raised:
-            error = f"{type(raised).__name__}: {raised}"
-        say({"cell": number, "error": error[:500]})
+    def _hear(self) -> Any:
+        return pickle.load(self._incoming)
 
+    def _run(self, cells: list[str]) -> None:
+        """Execute the cells in order, in one namespace; an error ends its cell only."""
+        names: dict[str, Any] = {"__name__": "__main__", "display": print}
+        for number, source in enumerate(cells, 1):
+            error, file = "", f"<cell {number}>"
+            linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
+            try:
+                exec(compile(source, file, "exec"), names)
+            except (Exception, SystemExit, KeyboardInterrupt) as raised:
+                error = f"{type(raised).__name__}: {raised}"
+            self._say(cell=number, error=error[:500])
 
-def serve(say: Say, hear: Callable[[], Any], desk: Desk) -> None:
-    """Answer calls until the other side hangs up."""
-    from checker.given import Answer
-
-    say({"seed": desk.seed, "handed": sorted(desk.handed)})
-    while True:
-        task, place, *question = hear()
-        answers = desk.handed.get(task, [])
-        answer = answers[place](*question) if place < len(answers) else Answer(blank=True)
-        say({"answer": vars(answer)})
-
-
-def main(number: str, memory: str, network: str) -> None:
-    incoming, outgoing = os.fdopen(int(number), "rb"), os.fdopen(os.dup(int(number)), "w")
-
-    def say(message: dict[str, Any]) -> None:
-        print(
-            json.dumps(message, default=lambda tensor: tensor.tolist()), file=outgoing, flush=True
-        )
-
-    def hear() -> Any:
-        return pickle.load(incoming)
-
-    limit(float(memory), network)
-    sys.stdin = io.StringIO()
-    desk = Desk(say, hear)
-    run(hear(), say)
-    serve(say, hear, desk)
+    def _serve(self) -> None:
+        """Answer calls until the other side hangs up."""
+        self._say(seed=self._seed, handed=list(self._handed))
+        while True:
+            task, place, *question = self._hear()
+            answers = self._handed.get(task, [])[place:]
+            answer = answers[0](*question) if answers else self._given.Answer(blank=True)
+            self._say(answer=vars(answer))
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    limit(float(sys.argv[2]), sys.argv[3])
+    sys.stdin = io.StringIO()
+    desk = Desk(int(sys.argv[1]))
+    desk._run(desk._hear())
+    desk._serve()
