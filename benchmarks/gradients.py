@@ -26,7 +26,7 @@ def problem() -> tuple[Tensor, Tensor]:
 
 def gradient(scores: Tensor, relevance: Tensor, **how: Any) -> Tensor:
     """Gradient of NDCG - D_ind by the scores, query by query ``(Q, n)``."""
-    exposure = PlackettLuce(scores, validate_args=False).exposure(**how)
+    exposure = PlackettLuce(scores).exposure(**how)
     value = expected_ndcg(exposure, relevance) - individual_disparity(exposure, relevance)
     return torch.autograd.grad(value.sum(), scores)[0]
 

@@ -27,7 +27,7 @@ def update(
     relevance = torch.randint(0, 5, (queries, n), generator=g).float()
 
     def run() -> None:
-        policy = PlackettLuce(scores, validate_args=False)
+        policy = PlackettLuce(scores)
         exposure = policy.exposure(method=method, samples=samples, generator=g, tolerance=1e-5)
         value = expected_dcg(exposure, relevance) - individual_disparity(exposure, relevance)
         torch.autograd.grad(value.sum(), scores)

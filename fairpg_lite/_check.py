@@ -82,16 +82,6 @@ def _first(bad: Tensor) -> list[int]:
     return torch.nonzero(bad)[0].tolist()
 
 
-def representable(where: str, name: str, value: Tensor, relevance: Tensor) -> None:
-    """A function of a finite relevance may still be too large for the number format."""
-    if not _trusting.get() and not torch.isfinite(value).all():
-        first = tuple(_first(~torch.isfinite(value)))
-        raise ValueError(
-            f"{where}: {name} of relevance {relevance[first].item()} is {value[first].item()} in "
-            f"{value.dtype}; give grades on a smaller scale, another gain, or float64."
-        )
-
-
 def same_shape(where: str, name: str, value: Tensor, other: str, shape: torch.Size) -> None:
     """One entry of ``value`` for each document."""
     if value.shape != shape:
@@ -101,8 +91,10 @@ def same_shape(where: str, name: str, value: Tensor, other: str, shape: torch.Si
         )
 
 
-def real_documents(where: str, mask: Tensor, scores: Tensor) -> None:
+def real_documents(where: str, mask: Tensor | None, scores: Tensor) -> None:
     """A mask must be boolean, fit the scores, and leave every query at least one document."""
+    if mask is None or _trusting.get():
+        return
     if not isinstance(mask, Tensor) or mask.dtype != torch.bool:
         raise TypeError(
             f"{where}: mask is {kind_of(mask)}; give a boolean tensor, True for a real document."

@@ -48,14 +48,14 @@ class TrainConfig(Objective):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._whole("epochs", "batch_size")
-        self._positive("lr", "lr_decay")
-        self._not_negative("entropy_decay", "weight_decay")
+        self._numbers("epochs", "batch_size", above=True, whole=True)
+        self._numbers("lr", "lr_decay", above=True)
+        self._numbers("entropy_decay", "weight_decay")
         self._choice("optimizer", ("adam", "sgd"))
         self._choice("compiled", ("auto", True, False))
         _check.seed(f"{type(self).__name__}: seed", self.seed)
         if self.patience is not None:
-            self._whole("patience")
+            self._numbers("patience", above=True, whole=True)
         for name in ("lr_decay", "entropy_decay"):
             if getattr(self, name) > 1:
                 self._refuse(name, "a decay makes less; give at most 1")

@@ -18,7 +18,7 @@ from fairpg_lite.exact import TOLERANCE, exact_err
 from fairpg_lite.exposure import bias_like, position_bias, ranking_exposure
 from fairpg_lite.policy import PlackettLuce
 from fairpg_lite.relevance import Gain, Merit, gains_of, merit_of
-from fairpg_lite.scorers import Batch, Queries, Scorer, eval_mode, score
+from fairpg_lite.scorers import Batch, Scorer, eval_mode, score
 
 MEASURES = ("ndcg", "ndcg_at_k", "err", "average_rank", "d_ind", "d_group", "group_gap")
 NAN = float("nan")
@@ -43,9 +43,8 @@ class Difference(NamedTuple):
 class Evaluation:
     """Means over queries; ``per_query`` holds each measure ``(Q,)`` in the dataset's order.
 
-    Queries where a measure has no answer carry NaN if that was asked for, and the means leave them
-    out. ``group_gap`` is D_group without its direction (`group_disparity` with ``two_sided``).
-    ``defined`` counts the queries where a measure has an answer, not a fixed value in its stead.
+    ``group_gap`` is D_group without its direction (`group_disparity` with ``two_sided``).
+    ``defined`` counts the queries where a measure has an answer of its own.
 
     Chapters 7 to 13.
     """
@@ -108,7 +107,7 @@ def _sign_flips(paired: Tensor) -> float:
 
 def evaluate(
     what: Scorer | Tensor | Sequence[Tensor],
-    dataset: Queries,
+    dataset: Any,
     k: int | None = None,
     *,
     deterministic: bool = False,
@@ -131,8 +130,8 @@ def evaluate(
         deterministic: Judge the most probable ranking instead of the stochastic policy.
         undefined: NDCG of a query with nothing relevant; NaN leaves such queries out of the mean.
         undefined_disparity: D_group of a query that lacks a group or its merit; NaN as above.
-        merit: Merit of a relevance, for the disparities.
-        gain: Gain of a relevance in NDCG: "exponential", "linear", "binary" or a function.
+        merit: Of a relevance, by name or a function, for the disparities.
+        gain: The same for NDCG.
         max_grade: Top of the scale, for ERR; by default the highest relevance, 1 at least.
         samples: None computes the policy's ERR exactly; a number averages it over so many rankings.
         tolerance: Accuracy of what is integrated.
@@ -174,7 +173,7 @@ def evaluate(
     return Evaluation(**means, k=k, per_query=per_query, defined=defined)
 
 
-def _dtype(what: Any, dataset: Queries) -> torch.dtype:
+def _dtype(what: Any, dataset: Any) -> torch.dtype:
     """Number format of the scorer, or of the scores; else that of the data."""
     if isinstance(what, Tensor):
         return what.dtype if what.is_floating_point() else torch.float64
@@ -183,7 +182,7 @@ def _dtype(what: Any, dataset: Queries) -> torch.dtype:
     return dataset.features.dtype if callable(what) else torch.float64
 
 
-def _scored(what: Any, dataset: Queries) -> Iterator[tuple[Batch, PlackettLuce]]:
+def _scored(what: Any, dataset: Any) -> Iterator[tuple[Batch, PlackettLuce]]:
     """The policies of a scorer, or of scores ``(N,)``; never in half precision."""
     dtype = _dtype(what, dataset)
     at_least_single = torch.promote_types(dtype, torch.float32)
@@ -206,7 +205,7 @@ def _scored(what: Any, dataset: Queries) -> Iterator[tuple[Batch, PlackettLuce]]
         yield batch, PlackettLuce(scores.to(at_least_single), mask)
 
 
-def _given(matrices: Sequence[Tensor], dataset: Queries) -> Iterator[tuple[Batch, Tensor]]:
+def _given(matrices: Sequence[Tensor], dataset: Any) -> Iterator[tuple[Batch, Tensor]]:
     """Probabilities ``(1, n, n)`` of documents at positions, query by query."""
     if len(matrices) != len(dataset):
         found = f"{len(matrices)} probability matrices for {len(dataset)} queries"

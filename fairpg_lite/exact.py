@@ -32,12 +32,7 @@ def exact_exposure(
     mask: Tensor | None = None,
     tolerance: float = TOLERANCE,
 ) -> Tensor:
-    """Exposure ``(…, n)`` of the Plackett-Luce policy with ``scores (…, n)``, without sampling.
-
-    Differentiable once in the scores. ``position_bias=None`` is 1/log2(1+j).
-
-    Chapter 4, eq-04-crowd.
-    """
+    """Exposure ``(…, n)`` of the policy with ``scores (…, n)``, without sampling (eq-04-crowd)."""
     n = scores.shape[-1]
     bias = None if position_bias is None else position_bias[:n]
     tolerance = reachable(tolerance, scores.dtype)
@@ -52,10 +47,7 @@ def exact_position_probs(
 ) -> Tensor:
     """Probability ``(…, n, n)`` that the document of a row stands at the position of a column.
 
-    The generating function of a rank, read at the roots of unity, is the Fourier transform of the
-    rank's distribution.
-
-    Chapter 4, eq-04-fourier.
+    At the roots of unity G_i is the Fourier transform of the rank's distribution (eq-04-fourier).
     """
     n = scores.shape[-1]
     if scores.numel() == 0:  # no query: a Fourier transform takes no empty batch
@@ -84,8 +76,7 @@ def exact_err(
 
     The user stops at a document with probability ``satisfied (…, n)``. Those who pass everybody
     ahead of i make the factor of j in the race :math:`e^{-w_j t} + z (1 - R_j)(1 - e^{-w_j t})`,
-    and 1/rank is a sum of powers like any position bias, so ERR, though not a function of
-    exposure, is the same integral. Without a gradient: it is for evaluation.
+    and 1/rank is a sum of powers like any position bias, so ERR is the same integral.
     """
     n = scores.shape[-1]
     tolerance = reachable(tolerance, scores.dtype)
@@ -97,22 +88,31 @@ def exact_err(
 
 
 class Race(NamedTuple):
-    """A race observed at the times ``log_t (Q,)``.
+    """A race at the times ``log_t (Q,)``, and the integrand that it makes.
 
-    Documents come first and queries last: the products over documents and the sums over times then
-    run along memory. ``y = w t`` and the arrival density per unit of log-time, both ``(n, Q, B)``;
-    one over the factor ``z + (1 - z) exp(-y)`` of each document ``(n, M, Q, B)``; and the product
-    of the factors of all documents ``(M, Q, B)``.
+    Documents first and queries last, so that products and sums run along memory: ``y = w t`` and
+    the arrival density per unit of log-time ``(n, Q, B)``; one over the factor z + (1 - z) exp(-y)
+    of each document ``(n, M, Q, B)``; ``scale (M, Q, B)``, coefficient times quadrature weight
+    times the product of the factors; ``density (n, M or 1, Q, B)``, a document's gain per step.
     """
 
     y: Tensor
     arrival: Tensor
     inverse: Tensor
-    product: Tensor
+    scale: Tensor
+    density: Tensor
 
 
-def run_race(log_w: Tensor, nodes: Tensor, log_t: Tensor, passing: Tensor | None = None) -> Race:
-    """The race of ``log_w (n, B)`` at the times ``log_t (Q,)``.
+def run_race(
+    log_w: Tensor,
+    nodes: Tensor,
+    coefficients: Tensor,
+    log_t: Tensor,
+    weight: Tensor,
+    summed: bool,
+    passing: Tensor | None = None,
+) -> Race:
+    """The race of ``log_w (n, B)``.
 
     With ``passing (n, B)`` a document ahead counts z times its own share, not z.
     """
@@ -125,41 +125,20 @@ def run_race(log_w: Tensor, nodes: Tensor, log_t: Tensor, passing: Tensor | None
     if passing is not None:
         z = z * passing[:, None, None]
     factor = ((1.0 - z) * waiting.unsqueeze(1)).add_(z)
-    product = factor.prod(0)
-    return Race(y, waiting.mul_(y), factor.reciprocal_(), product)
-
-
-class _Integrand(NamedTuple):
-    """A race, the part of its integrand that all documents share, and the integrand itself.
-
-    ``scale (M, Q, B)`` is coefficient times quadrature weight times the product of the factors;
-    ``density (n, M, Q, B)``, or ``(n, 1, Q, B)`` if summed over the nodes, is what a document
-    gains per step of the grid.
-    """
-
-    race: Race
-    scale: Tensor
-    density: Tensor
-
-
-def _integrand(race: Race, coefficients: Tensor, weight: Tensor, summed: bool) -> _Integrand:
-    scale = race.product * (coefficients[:, None] * weight).unsqueeze(-1)
-    parts = race.inverse * scale
+    scale = factor.prod(0) * (coefficients[:, None] * weight).unsqueeze(-1)
+    arrival, inverse = waiting.mul_(y), factor.reciprocal_()
+    parts = inverse * scale
     if summed:
         parts = parts.sum(1, keepdim=True)
-    return _Integrand(race, scale, parts.mul_(race.arrival.unsqueeze(1)))
+    return Race(y, arrival, inverse, scale, parts.mul_(arrival.unsqueeze(1)))
 
 
 class RaceIntegral(torch.autograd.Function):
     """``a_m G_i(z_m)``: log_w ``(…, n)``, nodes and coefficients ``(M,)`` to ``(…, n, M)``.
 
-    If ``summed``, the sum over the nodes, ``(…, n, 1)``, taken while the race is run: exact
-    training spends much of its time here, and the parts of the sum, an array over documents, nodes
-    and times, need not be written and read again. ``passing (…, n)`` is explained in `run_race`.
-
-    The gradient with respect to ``log_w`` is eq-08-backward of chapter 8, and needs no logarithm.
-    A race that fits one piece is kept for the way back; longer ones are run again there, so that
-    the memory stays that of one piece.
+    If ``summed``, the sum over the nodes, ``(…, n, 1)``, taken while the race is run, which saves
+    time. The gradient with respect to ``log_w`` is eq-08-backward of chapter 8. A race that fits
+    one piece is kept for the way back; longer ones are run again there, to save memory.
     """
 
     @staticmethod
@@ -181,10 +160,10 @@ class RaceIntegral(torch.autograd.Function):
         pieces = _time_pieces(flat, nodes, log_t)
         total = torch.zeros((), device=log_w.device)
         for piece in pieces:
-            race = run_race(flat, nodes, log_t[piece], passing)
-            seen = _integrand(race, coefficients, weight[piece], summed)
-            total = total + seen.density.sum(-2)
-        ctx.seen = seen if len(pieces) == 1 and ctx.needs_input_grad[0] else None
+            at = log_t[piece], weight[piece]
+            race = run_race(flat, nodes, coefficients, *at, summed, passing)
+            total = total + race.density.sum(-2)
+        ctx.race = race if len(pieces) == 1 and ctx.needs_input_grad[0] else None
         # Contiguous, because everything that follows walks documents within queries.
         return total.permute(2, 0, 1).contiguous().view(*log_w.shape, total.shape[1])
 
@@ -198,12 +177,11 @@ class RaceIntegral(torch.autograd.Function):
         pull = pull.permute(1, 2, 0).contiguous().unsqueeze(-2)  # along memory, like the race
         grad = torch.zeros_like(flat)
         for piece in _time_pieces(flat, nodes, log_t):
-            race, scale, density = ctx.seen or _integrand(
-                run_race(flat, nodes, log_t[piece]), coefficients, weight[piece], ctx.summed
-            )
+            at = log_t[piece], weight[piece]
+            race = ctx.race or run_race(flat, nodes, coefficients, *at, ctx.summed)
             # Moving log w_k changes k's own arrival density, and its lead over each of the others.
-            direct = (density * pull).sum(1).mul_(1.0 - race.y)
-            own = (race.inverse * (race.arrival.unsqueeze(1) * pull)).mul_(scale)
+            direct = (race.density * pull).sum(1).mul_(1.0 - race.y)
+            own = (race.inverse * (race.arrival.unsqueeze(1) * pull)).mul_(race.scale)
             grad += torch.real(direct - _loss_of_others(race, own, nodes)).sum(-2)
         return grad.transpose(0, 1).reshape(log_w.shape), *[None] * 6
 
@@ -211,9 +189,8 @@ class RaceIntegral(torch.autograd.Function):
 def _loss_of_others(race: Race, own: Tensor, nodes: Tensor) -> Tensor:
     """What all others lose when document k comes earlier ``(n, Q, B)``, at each time.
 
-    ``own (n, M, Q, B)``, each document's part of what is being summed, is overwritten. The factor
-    g = z + (1 - z) exp(-y) of document k has the relative slope -(1 - z) y exp(-y) / g, and stands
-    in the parts of all documents but its own (chapter 8, eq-08-backward).
+    ``own (n, M, Q, B)``, each document's part of the sum, is overwritten. The factor g of document
+    k has the relative slope -(1 - z) y exp(-y) / g, and stands in all parts but its own.
     """
     others = torch.sub(own.sum(0), own, out=own).mul_(race.inverse).flatten(2)
     return torch.matmul(1.0 - nodes, others).view_as(race.arrival).mul_(race.arrival)

@@ -20,43 +20,30 @@ def position_bias(
     decay: float = 0.5,
     dtype: torch.dtype | None = None,
 ) -> Tensor:
-    """The share of users ``(n,)`` who look at positions 1..n.
+    """The share of users ``(n,)`` who look at positions 1..n; none beyond ``k``.
+
+    "log2" is 1/log2(1+j), the paper's choice and DCG's discount; "reciprocal" is 1/j; "geometric"
+    is decay**(j-1).
 
     Chapters 1 and 4, eq-01-position-bias; section 2.2 of the paper.
 
-    Args:
-        n: Number of positions.
-        kind: "log2" is 1/log2(1+j), the paper's choice and DCG's discount; "reciprocal" is 1/j;
-            "geometric" is decay**(j-1).
-        k: Nobody looks beyond position k.
-        decay: Of "geometric".
-        dtype: Number format; by default PyTorch's.
-
-    >>> position_bias(3)
-    tensor([1.0000, 0.6309, 0.5000])
     >>> position_bias(4, "reciprocal", k=2)
     tensor([1.0000, 0.5000, 0.0000, 0.0000])
     """
-    if n < 1:
-        raise ValueError(f"position_bias: n is {n}; there must be at least one position.")
-    if k is not None and k < 1:
-        raise ValueError(f"position_bias: k is {k}; at least the first position must count.")
-    if not 0.0 < decay <= 1.0:
-        raise ValueError(f"position_bias: decay is {decay}; it must lie in (0, 1].")
-    j = torch.arange(1, n + 1, dtype=torch.float64)
-    if kind == "log2":
-        bias = 1.0 / torch.log2(1.0 + j)
-    elif kind == "reciprocal":
-        bias = 1.0 / j
-    elif kind == "geometric":
-        bias = decay ** (j - 1.0)
-    else:
+    if n < 1 or (k is not None and k < 1) or not 0.0 < decay <= 1.0:
         raise ValueError(
-            f"position_bias: kind is {kind!r}; choose 'log2', 'reciprocal' or 'geometric', "
-            "or pass your own tensor wherever a position_bias is taken."
+            f"position_bias: n is {n}, k is {k} and decay is {decay}; give at least one position, "
+            "and a decay in (0, 1]."
         )
-    if k is not None:
-        bias = torch.where(j <= k, bias, 0.0)
+    j = torch.arange(1, n + 1, dtype=torch.float64)
+    kinds = {
+        "log2": 1.0 / torch.log2(1.0 + j),
+        "reciprocal": 1.0 / j,
+        "geometric": decay ** (j - 1),
+    }
+    if kind not in kinds:
+        raise ValueError(f"position_bias: kind is {kind!r}; choose one of {list(kinds)}.")
+    bias = kinds[kind] if k is None else torch.where(j <= k, kinds[kind], 0.0)
     return bias.to(dtype or torch.get_default_dtype())
 
 

@@ -1,9 +1,8 @@
 r"""Where the exact integrals are read: at a few nodes z_m and times t (chapter 4).
 
 A position bias as a short sum of powers, :math:`v(1 + k) = \sum_m a_m z_m^k`, makes the exposure of
-a document a sum of rank generating functions. The logarithmic discount is completely monotone, so a
-handful of real nodes between 0 and 1 suffice; anything else (a cut-off, a measured curve) is
-matched exactly by nodes on a circle. The times are those of a trapezoid sum.
+a document a sum of rank generating functions. For the logarithmic discount a handful of real nodes
+between 0 and 1 suffice; anything else (a cut-off, a measured curve) has nodes on a circle.
 """
 
 import math
@@ -21,17 +20,13 @@ _MOST_NODES = 40
 def discount_nodes(
     n: int, bias: Tensor | None, tolerance: float, dtype: torch.dtype
 ) -> tuple[Tensor, Tensor]:
-    """Nodes z and coefficients a, each ``(M,)``, with ``v(1 + k) = Re sum_m a_m z_m**k`` for k < n.
-
-    ``bias=None`` is the paper's 1/log2(1+j).
-    """
+    """Nodes z and coefficients a, each ``(M,)``, with ``v(1 + k) = Re sum_m a_m z_m**k``, k < n."""
     if bias is None:
         return named_nodes("log2", n, None, tolerance, dtype)
-    return _tensors(bias.detach().cpu(), tolerance, dtype)
+    return _fitted(bias.detach().cpu().double().numpy().tobytes(), tolerance, dtype)
 
 
 @lru_cache(maxsize=1024)
-@torch.inference_mode(False)
 def named_nodes(
     kind: str, n: int, k: int | None, tolerance: float, dtype: torch.dtype
 ) -> tuple[Tensor, Tensor]:
@@ -43,27 +38,24 @@ def named_nodes(
     if k is None or k >= n:
         power = max(16, 1 << (n - 1).bit_length())
         n, k = (3 * power // 4 if 16 < n <= 3 * power // 4 else power), None
-    return _tensors(position_bias(n, kind, k=k, dtype=torch.float64), tolerance, dtype)
-
-
-def _tensors(bias: Tensor, tolerance: float, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
-    z, a = _nodes(bias.double().numpy().tobytes(), tolerance)
-    kind = dtype if np.isrealobj(z) else dtype.to_complex()
-    return torch.from_numpy(z).to(kind), torch.from_numpy(a).to(kind)
+    bias = position_bias(n, kind, k=k, dtype=torch.float64)
+    return _fitted(bias.numpy().tobytes(), tolerance, dtype)
 
 
 @lru_cache(maxsize=256)
-def _nodes(bias: bytes, tolerance: float) -> tuple[np.ndarray, np.ndarray]:
+@torch.inference_mode(False)
+def _fitted(bias: bytes, tolerance: float, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
     values = np.frombuffer(bias, dtype=np.float64)
-    return exponential_sum(values, tolerance) or circle(values, tolerance)
+    z, a = exponential_sum(values, tolerance) or circle(values, tolerance)
+    kind = dtype if np.isrealobj(z) else dtype.to_complex()
+    return torch.from_numpy(z).to(kind), torch.from_numpy(a).to(kind)
 
 
 def exponential_sum(values: np.ndarray, tolerance: float) -> tuple[np.ndarray, np.ndarray] | None:
     """The shortest sum of real powers within ``tolerance`` of ``values (n,)``, or None.
 
     The rows of the Hankel matrix ``values[i + j]`` move by a factor z_m from one to the next, so
-    the nodes are the eigenvalues of the shift on its leading singular vectors (the method known
-    in signal processing as ESPRIT); the coefficients are then a linear least-squares problem.
+    the nodes are the eigenvalues of the shift on its leading singular vectors (known as ESPRIT).
     """
     n = len(values)
     rows = n // 2 + 1
@@ -87,9 +79,8 @@ def exponential_sum(values: np.ndarray, tolerance: float) -> tuple[np.ndarray, n
 def circle(values: np.ndarray, tolerance: float) -> tuple[np.ndarray, np.ndarray]:
     """Nodes on a circle, exact for any ``values (n,)``; the lower half is folded into the upper.
 
-    An odd number of nodes keeps z = -1 out, where a factor of the race could vanish. A bias that is
-    zero beyond position k needs only about 3 k nodes, on a circle small enough that higher powers
-    fall below ``tolerance``.
+    Their number is odd: at z = -1 a factor of the race could vanish. A bias that is zero beyond k
+    needs about 3 k, on a circle so small that higher powers fall below ``tolerance``.
     """
     n = len(values)
     last = int(np.flatnonzero(values).max(initial=0)) + 1
@@ -115,9 +106,8 @@ def reachable(tolerance: float, dtype: torch.dtype) -> float:
 def log_weights(scores: Tensor, mask: Tensor | None = None, tolerance: float = 1e-10) -> Tensor:
     """Scores ``(…, n)`` to log-weights ``(…, n)`` of a race whose weights sum to one.
 
-    A gap between neighbouring scores so wide that an overtaking has probability below ``tolerance``
-    is narrowed to the least such gap. Exposure does not notice, and scores of ±1e4 cost no more
-    than scores of ±40. Padding gets ``-inf``: it never arrives.
+    A gap so wide that an overtaking has probability below ``tolerance`` is narrowed to the least
+    such gap: scores of ±1e4 cost no more than scores of ±40. Padding never arrives: ``-inf``.
     """
     if mask is not None:
         scores = scores.masked_fill(~mask, -math.inf)
@@ -136,16 +126,13 @@ def log_weights(scores: Tensor, mask: Tensor | None = None, tolerance: float = 1
 
 def _lowest(log_w: Tensor) -> float:
     """Log-weight of the lightest document of all queries; padding does not count."""
-    if log_w.numel() == 0:  # no query at all
-        return 0.0
-    lowest = log_w.detach().amin()
-    if lowest == -math.inf:
-        lowest = log_w.detach().masked_fill(log_w == -math.inf, math.inf).amin()
-    return float(lowest)
+    real = log_w.detach()
+    lowest = float(real.amin()) if real.numel() else 0.0  # no query at all
+    return lowest if lowest > -math.inf else float(real[real > -math.inf].amin())
 
 
 def times(log_w: Tensor, nodes: Tensor, tolerance: float) -> tuple[Tensor, Tensor]:
-    """When to look at the race ``(Q,)``, and the weight of each look ``(Q,)``."""
+    """When to look at the race ``(Q,)``, as log-times, and the weight of each look ``(Q,)``."""
     digits = -math.log(tolerance)
     step = 8.0 / digits
     if nodes.is_complex():

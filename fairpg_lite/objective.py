@@ -62,9 +62,9 @@ class Objective:
     """Gain of a relevance in NDCG and DCG, "exponential", "linear", "binary" or a function."""
 
     def __post_init__(self) -> None:
-        self._whole("samples")
-        self._positive("tolerance")
-        self._not_negative("lam", "entropy")
+        self._numbers("samples", above=True, whole=True)
+        self._numbers("tolerance", above=True)
+        self._numbers("lam", "entropy")
         self._choice("method", ("sample", "exact"))
         self._choice("baseline", ("mean", "loo", None))
         self._choice("utility", UTILITIES)
@@ -79,20 +79,14 @@ class Objective:
     def _refuse(self, name: str, remedy: str) -> None:
         raise ValueError(f"{type(self).__name__}: {name} is {getattr(self, name)!r}; {remedy}.")
 
-    def _positive(self, *names: str) -> None:
+    def _numbers(self, *names: str, above: bool = False, whole: bool = False) -> None:
+        """Finite numbers of at least zero, or ``above`` it; ``whole`` ones may count things."""
+        kind = "number above zero" if above else "finite number, zero or more"
         for name in names:
-            if not (math.isfinite(getattr(self, name)) and getattr(self, name) > 0):
-                self._refuse(name, "give a number above zero")
-
-    def _not_negative(self, *names: str) -> None:
-        for name in names:
-            if not (math.isfinite(getattr(self, name)) and getattr(self, name) >= 0):
-                self._refuse(name, "give a finite number, zero or more")
-
-    def _whole(self, *names: str) -> None:
-        self._positive(*names)
-        for name in names:
-            if not _check.is_whole(getattr(self, name)):
+            value = getattr(self, name)
+            if not (math.isfinite(value) and (value > 0 if above else value >= 0)):
+                self._refuse(name, f"give a {kind}")
+            if whole and not _check.is_whole(value):
                 self._refuse(name, "give a whole number, an int")
 
     def _choice(self, name: str, allowed: tuple[Any, ...]) -> None:
@@ -151,7 +145,7 @@ def batch_terms(
 ) -> Terms:
     """The terms for ``scores (B, n)`` of a batch; ``weights`` saves working out NDCG's."""
     mask = None if bool(batch.mask.all()) else batch.mask
-    policy = PlackettLuce(scores, mask, validate_args=False)
+    policy = PlackettLuce(scores, mask)
     rankings = policy.sample((objective.samples,), generator) if objective.draws else None
     exposure = policy.exposure(
         objective.position_bias,
@@ -206,11 +200,7 @@ def _disparity(exposure: Tensor, batch: Batch, mask: Tensor | None, objective: O
 
 
 class NdcgWeights:
-    """NDCG's weights for all documents of a dataset and constants for its queries, made once.
-
-    ``relevance (N,)`` and ``offsets (Q + 1,)`` are the dataset's: query q has the documents
-    ``offsets[q]`` to ``offsets[q + 1]``. Neither changes while a model learns.
-    """
+    """NDCG's weights for all documents of a dataset and constants for its queries, made once."""
 
     def __init__(
         self, relevance: Tensor, offsets: Tensor, objective: Objective, dtype: torch.dtype

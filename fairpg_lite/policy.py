@@ -21,9 +21,8 @@ from fairpg_lite.exposure import bias_like, ranking_exposure
 class PlackettLuce:
     """A distribution over rankings of n documents, in the manner of ``torch.distributions``.
 
-    ``scores (…, n)`` is a score per document, higher is better; leading axes are queries.
-    ``mask (…, n)`` is True for a real document. Padding ranks last and changes nothing else.
-    ``validate_args=False`` skips the checks of scores and rankings, for inner loops.
+    ``scores (…, n)``: higher is better, leading axes are queries. ``mask (…, n)`` is True for a
+    real document; padding ranks last.
 
     Chapter 3, eq-03-pl; equation (5) of the paper.
 
@@ -34,17 +33,14 @@ class PlackettLuce:
     tensor([0.8695, 0.6892, 0.5723])
     """
 
-    def __init__(self, scores: Tensor, mask: Tensor | None = None, validate_args: bool = True):
-        if validate_args:
-            _check.floating("PlackettLuce", "scores", scores)
-            if mask is not None:
-                _check.real_documents("PlackettLuce", mask, scores)
-            _check.finite("PlackettLuce", "scores", scores, mask)
+    def __init__(self, scores: Tensor, mask: Tensor | None = None):
+        _check.floating("PlackettLuce", "scores", scores)
+        _check.real_documents("PlackettLuce", mask, scores)
+        _check.finite("PlackettLuce", "scores", scores, mask)
         # Half precision is computed with in float32, and only the result is rounded.
         self.scores = scores if scores.dtype.itemsize >= 4 else scores.float()
         self.dtype = scores.dtype
         self.mask = mask
-        self.validate_args = validate_args
 
     def __repr__(self) -> str:
         return f"PlackettLuce(scores {tuple(self.scores.shape)})"
@@ -67,9 +63,8 @@ class PlackettLuce:
             raise ValueError(
                 f"sample: sample_shape is {sample_shape}; give whole numbers from 1 on."
             )
-        keys = torch.empty(
-            (*sample_shape, *self.scores.shape), dtype=torch.float64, device=self.scores.device
-        )
+        shape = (*sample_shape, *self.scores.shape)
+        keys = torch.empty(shape, dtype=torch.float64, device=self.scores.device)
         # U = 0 would put a real document among the padding at -inf.
         keys.uniform_(generator=generator).clamp_(min=1e-300)
         gumbel = keys.log_().neg_().log_()  # with its sign reversed, as the sort ascends
@@ -88,8 +83,7 @@ class PlackettLuce:
 
         Chapter 3, eq-03-log; its gradient is eq-03-gradient.
         """
-        if self.validate_args:
-            _check.permutations("log_prob", rankings, self.scores.shape, self.mask)
+        _check.permutations("log_prob", rankings, self.scores.shape, self.mask)
         return log_steps(self.scores, rankings, self.mask).sum(-1).to(self.dtype)
 
     def entropy(self) -> Tensor:
@@ -98,8 +92,7 @@ class PlackettLuce:
         Chapters 3 and 6, eq-06-entropy.
         """
         log_p = self._masked(-math.inf).log_softmax(-1)
-        if self.mask is not None:
-            # Before the product: its gradient would be 0 * inf at padding.
+        if self.mask is not None:  # before the product: its gradient would be 0 * inf at padding
             log_p = torch.where(self.mask, log_p, 0.0)
         return -(log_p.exp() * log_p).sum(-1).to(self.dtype)
 
@@ -113,8 +106,7 @@ class PlackettLuce:
 
         Chapter 6, eq-06-baseline; equation (6) of the paper.
         """
-        if self.validate_args:
-            _check.permutations("expect", rankings, self.scores.shape, self.mask)
+        _check.permutations("expect", rankings, self.scores.shape, self.mask)
         _check.not_transformed("expect")
         samples = rankings.shape[0]
         if values.shape not in (rankings.shape[:-1], rankings.shape):
@@ -122,15 +114,12 @@ class PlackettLuce:
                 f"expect: values has shape {tuple(values.shape)}; give one value per ranking, "
                 f"{tuple(rankings.shape[:-1])}, or one per document, {tuple(rankings.shape)}."
             )
-        if baseline not in ("mean", "loo", None):
-            raise ValueError(f"expect: baseline is {baseline!r}; choose 'mean', 'loo' or None.")
-        if samples < (1 if baseline is None else 2):
+        if samples < {None: 1, "mean": 2, "loo": 2}.get(baseline, math.inf):
             raise ValueError(
-                f"expect: {samples} sample(s) with baseline={baseline!r}, which needs two; draw "
-                "more, or pass baseline=None, which needs one."
+                f"expect: {samples} sample(s) with baseline={baseline!r}; draw two at least for "
+                "'mean' and 'loo', or one for baseline=None."
             )
-        mean = values.mean(0)
-        advantage = values.detach()
+        mean, advantage = values.mean(0), values.detach()
         if baseline is not None:
             advantage = advantage - mean.detach()
         if baseline == "loo":
@@ -140,8 +129,6 @@ class PlackettLuce:
 
     def position_probs(self, tolerance: float = TOLERANCE) -> Tensor:
         """Exact probabilities ``(…, n, n)``: row = document, column = position.
-
-        Padding has rows of zeros, and so have the positions behind the last real document.
 
         Chapter 4, eq-04-fourier.
         """
@@ -176,8 +163,7 @@ class PlackettLuce:
         _check.not_transformed("exposure")
         bias = bias_like("exposure", position_bias, self.scores)
         if method == "exact":
-            exact = exact_exposure(self.scores, position_bias, self.mask, tolerance)
-            return exact.to(self.dtype)
+            return exact_exposure(self.scores, position_bias, self.mask, tolerance).to(self.dtype)
         if method != "sample":
             raise ValueError(f"exposure: method is {method!r}; choose 'exact' or 'sample'.")
         if rankings is None:
@@ -229,22 +215,12 @@ def log_slopes(scores: Tensor, rankings: Tensor, mask: Tensor | None) -> Tensor:
 
 
 class ScoreFunction(torch.autograd.Function):
-    """``mean (…)`` or ``(…, n)`` of values of S rankings; backward, the score-function estimator.
-
-    ``advantage``, with the samples in front, is each value less the baseline.
-    """
+    """A mean of values of S rankings; backward, the estimator made of value less baseline."""
 
     @staticmethod
-    def forward(
-        ctx: Any,
-        scores: Tensor,
-        mean: Tensor,
-        advantage: Tensor,
-        rankings: Tensor,
-        mask: Tensor | None,
-    ) -> Tensor:
+    def forward(ctx: Any, scores: Tensor, mean: Tensor, *rest: Any) -> Tensor:
+        advantage, rankings, ctx.mask = rest
         ctx.save_for_backward(scores, advantage, rankings)
-        ctx.mask = mask
         return mean.view_as(mean)
 
     @staticmethod

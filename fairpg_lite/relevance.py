@@ -43,26 +43,18 @@ GAINS: dict[str, Gain] = {
     "binary": binary_gain,
 }
 #: Merit as a function of relevance. The paper's experiments use ``identity``.
-MERITS: dict[str, Merit] = {
-    "identity": lambda relevance: relevance,
-    "square": torch.square,
-    "sqrt": torch.sqrt,
-}
+MERITS: dict[str, Merit] = {"identity": linear_gain, "square": torch.square, "sqrt": torch.sqrt}
 
 
 def gains_of(where: str, relevance: Tensor, gain: str | Gain, mask: Tensor | None) -> Tensor:
-    """Gain ``(…, n)`` per document, zero for padding; an error names the function ``where``."""
+    """Gain ``(…, n)`` per document, zero for padding."""
     _check.floating(where, "relevance", relevance)
     if mask is not None:
         _check.same_shape(where, "mask", mask, "relevance", relevance.shape)
         relevance = torch.where(mask, relevance, 0.0)
     _check.finite(where, "relevance", relevance)
-    if not callable(gain):
-        if gain not in GAINS:
-            raise ValueError(f"{where}: gain is {gain!r}; choose one of {list(GAINS)}.")
-        gain = GAINS[gain]
-    gains = gain(relevance)
-    _check.representable(where, "the gain", gains, relevance)
+    gains = _named(where, "gain", gain, GAINS)(relevance)
+    _check.finite(where, f"relevance is too large for {gains.dtype}: its gain", gains)
     return gains if mask is None else torch.where(mask, gains, 0.0)
 
 
@@ -74,10 +66,10 @@ def merit_of(relevance: Tensor, merit: str | Merit = "identity") -> Tensor:
     >>> merit_of(torch.tensor([0.0, 4.0]), "sqrt")
     tensor([0., 2.])
     """
-    if callable(merit):
-        return merit(relevance)
-    if merit not in MERITS:
-        raise ValueError(
-            f"merit_of: merit is {merit!r}; choose one of {list(MERITS)} or a function."
-        )
-    return MERITS[merit](relevance)
+    return _named("merit_of", "merit", merit, MERITS)(relevance)
+
+
+def _named(where: str, name: str, value: str | Gain, known: dict[str, Gain]) -> Gain:
+    if not callable(value) and value not in known:
+        raise ValueError(f"{where}: {name} is {value!r}; choose one of {list(known)}.")
+    return value if callable(value) else known[value]

@@ -1,16 +1,15 @@
 """Batches of queries, and scoring models h(x): features ``(…, n, d)`` to scores ``(…, n)``.
 
-Any ``nn.Module`` will do. A scorer that looks at the whole list gets the mask as well if its
-``forward`` has an argument of that name, ``forward(features, mask)``: only so can it leave padding
-out.
+Any ``nn.Module`` will do. One whose ``forward`` has an argument ``mask`` is given it: a scorer that
+looks at the whole list has to leave padding out.
 """
 
 import inspect
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -34,20 +33,6 @@ class Batch(NamedTuple):
     groups: Tensor | None
     mask: Tensor
     queries: Tensor
-
-
-class Queries(Protocol):
-    """What is asked of a data set: ``relevance (N,)``, ``offsets (Q + 1,)`` and padded batches."""
-
-    relevance: Tensor
-    offsets: Tensor
-    features: Tensor
-
-    def __len__(self) -> int: ...
-
-    def batches(
-        self, size: int = ..., *, dtype: torch.dtype | None = ..., reuse: bool = ...
-    ) -> Iterable[Batch]: ...
 
 
 def score(scorer: Scorer, batch: Batch) -> Tensor:

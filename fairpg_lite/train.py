@@ -89,9 +89,7 @@ def objective_on(
     sums = torch.zeros(3, dtype=torch.float64, device=device)
     with eval_mode(scorer):
         for batch in dataset.to(device=device).batches(64, dtype=dtype, reuse=True):
-            scores = score(scorer, batch)
-            _check.finite("fit", "scores", scores, batch.mask)
-            terms = batch_terms(scores, batch, exact, generator)
+            terms = batch_terms(score(scorer, batch), batch, exact, generator)
             sums += torch.stack([*(t.sum() for t in terms[:2]), batch.mask[:, 0].sum()])
     utility_sum, disparity_sum, count = _processes.total(sums).tolist()
     return utility_sum / count, disparity_sum / count

@@ -64,11 +64,6 @@ def test_error_names_the_input(name):
         call()
 
 
-def test_checks_can_be_left_out_of_inner_loops():
-    fast = PlackettLuce(OK, validate_args=False)
-    assert fast.log_prob(torch.tensor([0, 1, 2])) == policy().log_prob(torch.tensor([0, 1, 2]))
-
-
 def checks_are_on() -> bool:
     try:
         fl.individual_disparity(OK, -OK)

@@ -97,7 +97,6 @@ def test_nothing_relevant_has_the_documented_answers():
     assert ndcg(ranking, relevance, undefined=0.0) == 0.0
     assert err(ranking, relevance) == 0.0
     assert average_rank(ranking, relevance).isnan()
-    assert average_rank(ranking, relevance, undefined=2.0) == 2.0
     assert expected_ndcg(torch.ones(3).double(), relevance) == 1.0
 
 
@@ -155,7 +154,7 @@ def test_padding_before_a_real_document_is_refused(metric):
 
 def test_a_gain_too_large_for_the_format_is_said():
     relevance = torch.tensor([200.0, 1.0])
-    with pytest.raises(ValueError, match=r"the gain of relevance 200\.0 is inf in torch\.float32"):
+    with pytest.raises(ValueError, match=r"too large for torch\.float32: its gain\[0\] is inf"):
         ndcg(torch.tensor([0, 1]), relevance)
     assert ndcg(torch.tensor([0, 1]), relevance, gain="linear") == 1.0
     assert ndcg(torch.tensor([0, 1]), relevance.double()) == 1.0

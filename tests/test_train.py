@@ -347,7 +347,7 @@ def test_fairness_weight_trades_ndcg_for_disparity_on_the_synthetic_data():
 
 @pytest.mark.parametrize(
     "utility",
-    ["dcg", fl.err, lambda *args, mask: -fl.average_rank(*args, mask=mask, undefined=0.0), fl.ndcg],
+    ["dcg", fl.err, lambda *args, mask: -fl.average_rank(*args, mask=mask).nan_to_num(), fl.ndcg],
 )
 def test_any_metric_is_learned(utility):
     """Two features make a document relevant, a third is noise: each metric finds them."""
@@ -493,7 +493,7 @@ def test_a_grade_whose_gain_overflows_is_named(utility):
     data = synthetic(n_queries=4, n_docs=5)
     data = data.replace(relevance=data.relevance * 0 + 200.0)
     scorer = LinearScorer(2, dtype=torch.float32)
-    with pytest.raises(ValueError, match=r"relevance 200\.0 is inf in torch\.float32"):
+    with pytest.raises(ValueError, match=r"too large for torch\.float32: its gain.* is inf"):
         fit(scorer, data, quick(utility=utility), progress=False)
 
 

@@ -1,4 +1,4 @@
-"""The command line: `fairpg-lite fit | evaluate | rank | sweep` (also `python -m fairpg_lite`).
+"""The command line: `fairpg-lite fit | evaluate | rank | sweep`.
 
 Exit codes: 0 done, 1 failed, 2 wrong call, 130 interrupted.
 """
