@@ -128,7 +128,7 @@ def _lowest(log_w: Tensor) -> float:
     """Log-weight of the lightest document of all queries; padding does not count."""
     real = log_w.detach()
     lowest = float(real.amin()) if real.numel() else 0.0  # no query at all
-    return lowest if lowest > -math.inf else float(real[real > -math.inf].amin())
+    return lowest if lowest != -math.inf else float(real[real > -math.inf].amin())
 
 
 def times(log_w: Tensor, nodes: Tensor, tolerance: float) -> tuple[Tensor, Tensor]:
