@@ -8,12 +8,12 @@ is one query. ``TrainConfig(compiled=...)`` is the only way in.
 import math
 from collections import namedtuple
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn.utils import parameters_to_vector, vector_to_parameters
+from torch.optim import Optimizer
 
 from fairpg_lite import exposure
 from fairpg_lite.config import TrainConfig
@@ -61,10 +61,7 @@ def why_not(scorer: nn.Module, dataset: RankingDataset, config: TrainConfig) -> 
 
 
 def serves(scorer: nn.Module, dataset: RankingDataset, config: TrainConfig) -> bool:
-    """Whether to take the compiled way, as ``config.compiled`` says; where it must not, an error.
-
-    "auto" takes it, where it can serve, for runs of `WORTHWHILE` visits of a query and more.
-    """
+    """Whether to take the compiled way, as ``config.compiled`` says; True may be an error."""
     short = config.compiled == "auto" and len(dataset) * config.epochs < WORTHWHILE
     if short or not config.compiled:
         return False
@@ -80,34 +77,21 @@ def serves(scorer: nn.Module, dataset: RankingDataset, config: TrainConfig) -> b
 #: the rows offsets[q]:offsets[q + 1], and its utility is constant + sum of weight times exposure.
 #: Baselines and disparities have the numbers above; 0 samples: exact.
 Problem = namedtuple(
-    "Problem",
-    "offsets weight constant merit groups n_groups bias lam samples baseline disparity",
+    "Problem", "offsets weight constant merit groups n_groups bias lam samples baseline disparity"
 )
 #: When to look at the race of n documents: from x = first in steps of step[n]. Nodes z and
 #: coefficients a stand at at[n]:at[n + 1]; gaps are narrowed to widest[n].
 Times = namedtuple("Times", "z a at step widest first log_reach")
-
-
-class Seen(NamedTuple):
-    """What an epoch saw: ``terms (Q, 3)``, utility, disparity, entropy; ``norms``, one per update.
-
-    ``bad``: the queries at which something stopped being finite, where the epoch broke off.
-    """
-
-    terms: np.ndarray
-    norms: np.ndarray
-    bad: list[int]
+#: What an epoch saw: utility, disparity and entropy of each query (Q, 3), the gradient's norm in
+#: each update, and, where it broke off, the queries at which something was not finite.
+Seen = namedtuple("Seen", "terms norms bad")
 
 
 class Epoch:
     """Epochs of updates of ``scorer`` by ``optimizer``, Adam or SGD, on a data set."""
 
     def __init__(
-        self,
-        scorer: nn.Module,
-        dataset: RankingDataset,
-        config: TrainConfig,
-        optimizer: torch.optim.Optimizer,
+        self, scorer: nn.Module, dataset: RankingDataset, config: TrainConfig, optimizer: Optimizer
     ):
         # A bias in the scores themselves is left alone: no policy notices it.
         self.optimizer, self.hidden = optimizer, 0
@@ -209,9 +193,9 @@ def _problem(dataset: RankingDataset, config: TrainConfig, dtype: torch.dtype) -
 def _times(lengths: np.ndarray, config: TrainConfig, dtype: torch.dtype) -> Times:
     """For all lengths that occur."""
     tolerance = reachable(config.tolerance, dtype)
-    step, widest, count = np.ones((3, int(lengths.max()) + 2))
+    step, widest = np.ones((2, int(lengths.max()) + 2))
+    count = np.zeros(len(step), np.int64)
     z, a, first = [np.empty(0)], [np.empty(0)], 0.0
-    count[:] = 0
     for n in np.unique(lengths).tolist() if config.method == "exact" else []:
         bias = None if config.position_bias is None else config.position_bias[:n]
         nodes, coefficients = discount_nodes(n, bias, tolerance, torch.float64)
@@ -223,5 +207,5 @@ def _times(lengths: np.ndarray, config: TrainConfig, dtype: torch.dtype) -> Time
         count[n + 1] = len(nodes)
         z.append(nodes.numpy())
         a.append(coefficients.numpy())
-    at, log_reach = np.cumsum(count).astype(np.int64), math.log(-math.log(tolerance))
+    at, log_reach = np.cumsum(count), math.log(-math.log(tolerance))
     return Times(np.concatenate(z), np.concatenate(a), at, step, widest, first, log_reach)

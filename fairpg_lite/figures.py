@@ -55,13 +55,7 @@ def matplotlib_module() -> Any:
 
 
 def style() -> AbstractContextManager[None]:
-    """The house style for one block: `with style(): ...`.
-
-    >>> import matplotlib
-    >>> with style():
-    ...     matplotlib.rcParams["axes.spines.top"]
-    False
-    """
+    """The house style for one block: `with style(): ...`."""
     return matplotlib_module().style.context(_STYLE)
 
 

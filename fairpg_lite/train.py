@@ -183,10 +183,8 @@ class _Run:
             group["lr"] = lr
         utility, disparity, entropy, norm = self.updates(gamma, lr)
         if not all(bool(torch.isfinite(p).all()) for p in self.parameters):
-            raise FloatingPointError(
-                f"fit: a weight is no longer finite after epoch {done + 1}; "
-                "try a smaller learning rate."
-            )
+            why = f"a weight is no longer finite after epoch {done + 1}"
+            raise FloatingPointError(f"fit: {why}; try a smaller learning rate.")
         seen = {"utility": utility, "disparity": disparity, "entropy": entropy}
         self.history.append(**seen, gradient_norm=norm, seconds=time.perf_counter() - start)
         if self.valid is not None:
@@ -204,7 +202,7 @@ class _Run:
         if self.compiled is not None:
             seen = self.compiled.run(batches._order(), self.draws, gamma, lr)
             if seen.bad:
-                raise FloatingPointError(self.blame(seen.bad))
+                self.blame(seen.bad)
             return [*seen.terms.mean(0).tolist(), float(seen.norms.mean())]
         with _check.trusted():
             rows = [self.update(batch, share, gamma) for batch, share in _processes.shares(batches)]
@@ -231,16 +229,15 @@ class _Run:
         if not math.isfinite(float(norm + objective.detach().sum())):
             bad = ~torch.isfinite(objective) | ~torch.isfinite(scores).all(-1)
             rows = batch.queries[bad] if bool(bad.any()) else batch.queries
-            raise FloatingPointError(self.blame(rows.tolist()))
+            self.blame(rows.tolist())
         self.optimizer.step()
         seen = torch.stack(terms).detach()
         return (seen if share > 0 else seen[:, :0]), norm
 
-    def blame(self, queries: list[int]) -> str:
-        return (
+    def blame(self, queries: list[int]) -> None:
+        raise FloatingPointError(
             f"fit: the objective or its gradient is not finite in epoch {len(self.history) + 1}, "
-            f"at query {queries[:5]} of the dataset; try a smaller learning rate or scale the "
-            "features."
+            f"at query {queries[:5]} of the dataset; lower the learning rate or scale the features."
         )
 
 
