@@ -2,6 +2,7 @@
 
 import os
 import pickle
+import resource
 import subprocess
 import sys
 import tracemalloc
@@ -68,6 +69,20 @@ def test_a_failed_save_leaves_the_old_one(tmp_path, monkeypatch):
     with pytest.raises(OSError, match="disk full"):
         make([4]).save(tmp_path / "a")
     monkeypatch.undo()
+    assert as_lists(RankingDataset.load(tmp_path / "a")) == as_lists(first)
+    assert [p.name for p in tmp_path.iterdir()] == ["a"]
+
+
+def test_a_full_disk_is_named_and_leaves_the_old_one(tmp_path):
+    """Files may not grow beyond 100 kB here; torch's own words would be "enforce fail at …"."""
+    first, before = make([3], seed=1), resource.getrlimit(resource.RLIMIT_FSIZE)
+    first.save(tmp_path / "a")
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, before[1]))
+    try:
+        with pytest.raises(OSError, match=r"too large.*a'"):
+            make([400], d=100).save(tmp_path / "a")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
     assert as_lists(RankingDataset.load(tmp_path / "a")) == as_lists(first)
     assert [p.name for p in tmp_path.iterdir()] == ["a"]
 

@@ -122,8 +122,11 @@ def save_fields(fields: Mapping[str, Any], info: dict[str, Any], path: str | Pat
         for name, values in fields.items()
     }
     Path(path).parent.mkdir(parents=True, exist_ok=True)
-    with whole_file(path) as temporary:
-        torch.save([FORMAT, digest({**fields, "features": None}), plain, info], temporary)
+    with whole_file(path) as temporary, temporary.open("wb") as file:
+        try:
+            torch.save([FORMAT, digest({**fields, "features": None}), plain, info], file)
+        except RuntimeError as error:  # what torch makes of a full disk
+            raise error.__context__ or error from None
 
 
 def load_fields(path: str | Path) -> dict[str, Any]:
