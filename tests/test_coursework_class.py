@@ -95,7 +95,7 @@ def test_a_drop_of_an_answer_now_and_then_gains_no_time(tmp_path, monkeypatch):
     monkeypatch.setattr(grade, "CLOCK", 2)
     result, row = marked(tmp_path, "dripper", QUICK, timeout=2)
     assert result.points == row
-    assert "took longer than 2 seconds" in result.messages["task3a"]
+    assert "sampling: stopped, it took longer than 2 seconds" in result.messages["task3a"]
 
 
 def test_no_clock_of_its_own_hides_an_enumeration(tmp_path):

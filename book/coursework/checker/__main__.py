@@ -40,7 +40,7 @@ def page(result: Result) -> str:
     seed = "none" if result.seed is None else result.seed
     head = f"{result.student}: {result.total} of {sum(t.points for t in TASKS.values())} points"
     told = f"Seed of the notebook: {seed}. The written answers A, B and C are marked by a person."
-    return "\n\n".join([head, told, *result.notes, *result.messages.values()]) + "\n"
+    return "\n\n".join([head, told, *result.notes, *filter(None, result.messages.values())]) + "\n"
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -59,7 +59,7 @@ class Result:
     digest: str = ""
     seed: int | None = None
     points: dict[str, int] = field(default_factory=lambda: dict.fromkeys(TASKS, 0))
-    messages: dict[str, str] = field(default_factory=lambda: dict.fromkeys(TASKS, "not examined"))
+    messages: dict[str, str] = field(default_factory=lambda: dict.fromkeys(TASKS, ""))
     notes: list[str] = field(default_factory=list)
 
     @property
@@ -270,7 +270,8 @@ def mark(
 
 def _mark_task(task: str, session: Session, result: Result, own: int) -> None:
     """Put down the points and what to tell the student; typed answers go with the own seed."""
-    said = f"{task:<7} {TASKS[task].title}: no `check` with an answer"
+    head = f"{task:<7} {TASKS[task].title}"
+    said = f"{head}: no `check` with an answer"
     session.allow()
     answers = [partial(session.ask, task, place) for place in range(TASKS[task].answers)]
     try:
@@ -279,13 +280,13 @@ def _mark_task(task: str, session: Session, result: Result, own: int) -> None:
             points, said = examined(task, answers, seed)
             result.points[task] = points or 0
     except Stopped as stopped:
-        said = f"Stopped: {stopped}."
+        said = f"{head}: stopped, {stopped}"
         session.stops += 1
         session.close()
         if session.stops >= PATIENCE:
             raise
     except Exception as error:  # whatever an answer does to us costs only its own task
-        said = f"{task}: could not be examined: {type(error).__name__}: {error}"
+        said = f"{head}: could not be examined: {type(error).__name__}: {error}"
     result.messages[task] = said
 
 
