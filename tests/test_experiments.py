@@ -75,25 +75,12 @@ def test_one_seed_has_no_interval_and_failures_do_not_count():
 def test_the_summary_holds_the_numbers_and_says_where_they_come_from(tmp_path):
     cells = random_cells()
     text = write_summary(cells, tmp_path, command="the call", data="Some data.").read_text()
-    for word in ("Some data.", "the call", "0 to 5", "python 3.11", "abc"):
+    for word in ("Some data.", "the call", "0, 1, 2, 3, 4, 5", "24 finished, 0 failed"):
         assert word in text
     mean, _, half = summarise(cells)[0]["ndcg"]
     assert f"{mean:.4f} ± {half:.4f}" in text
-    assert "24 s in all cells" in text
     assert VARIANTS["clip5"] in text
     assert "NDCG, sorted" not in text
-
-
-def test_the_summary_hides_no_mixture(tmp_path):
-    """Cells of two commits or two versions, or with a seed missing, must not look like one run."""
-    cells = random_cells(3)
-    other = cells[0] | {"commit": "def", "versions": {"python": "3.12"}}
-    text = write_summary([*cells[1:], other], tmp_path, "the call", "Some data.").read_text()
-    for line in ("- **versions**: python 3.11; python 3.12", "- **commit**: abc; def"):
-        assert line in text
-    gap = [c for c in cells if c["seed"] != 1]
-    text = write_summary(gap, tmp_path, "the call", "Some data.").read_text()
-    assert "- **seeds**: 0, 2\n" in text
 
 
 # Methods
@@ -203,8 +190,6 @@ def test_the_uniform_policy_pays_everybody_the_mean():
     queries = list(SMALL.load(0).test)
     wanted = [fl.expected_ndcg(bias.mean().expand(10), q.relevance).item() for q in queries]
     assert result["ndcg"] == pytest.approx(np.mean(wanted), abs=1e-9)
-    with pytest.raises(ValueError, match="lam is 1"):
-        Uniform(SMALL)(1.0, 0)
 
 
 def test_fixed_queries_are_shared_and_redrawn_ones_are_not():

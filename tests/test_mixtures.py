@@ -123,7 +123,7 @@ def test_lines_read_back():
     heated = temperature_line(cells_by_hand(), "fair_pg_rank-sample-clip5")
     assert heated.iloc[0].tolist() == pytest.approx([0, 1.0, 0.9, 0.02])
     assert len(heated) == 2 * (1 + len(TEMPERATURES))
-    with pytest.raises(LookupError, match="no cells of nobody at lambda 3"):
+    with pytest.raises(LookupError, match="no cells of nobody at λ = 3"):
         lottery_line(cells_by_hand(), "nobody", 3.0)
 
 

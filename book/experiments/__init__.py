@@ -11,9 +11,5 @@ REPRODUCTIONS = ("synthetic", "german", "yahoo", "mslr")
 
 
 def reproduction(name: str) -> ModuleType:
-    """The module of one reproduction, imported when it is asked for.
-
-    >>> reproduction("synthetic").__name__
-    'experiments.synthetic'
-    """
+    """The module of one reproduction, imported when it is asked for."""
     return importlib.import_module(f"experiments.{name}")

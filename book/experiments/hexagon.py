@@ -1,8 +1,7 @@
 """Three documents: the plane of their exposures and its hexagon of lists (chapters 2, 3 and 5).
 
 The total exposure is the same for every policy, so the exposures of three documents lie in a plane.
-More exposure for document 1 points up, for document 2 down to the right, for document 3 down to the
-left, in every chapter and in the explorable alike.
+More for document 1 points up, for 2 down to the right, for 3 down to the left, everywhere.
 """
 
 import itertools

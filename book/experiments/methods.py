@@ -1,13 +1,10 @@
 """The methods that the paper compares for group fairness, as experiments (chapters 9 and 12).
 
-Each is called with (lam, seed) and returns measures of the same names, all from `evaluate` with
-exact exposure:
-
-- ``ndcg``, ``d_group`` (the paper's, one-sided) and ``group_gap`` (whichever group is ahead) of
-  the policy on the test queries;
-- ``sorted_…``: the same of the most probable ranking, where the method has scores;
-- ``train_…``: the same on the training queries, where they are others;
-- ``lottery_…`` and ``temperature_…``: what `experiments.mixtures` needs, on the test queries.
+Each is called with (lam, seed) and returns measures of the same names: ``ndcg``, ``d_group`` (the
+paper's, one-sided) and ``group_gap`` (whichever group is ahead) of the policy on the test queries;
+``sorted_…``, the same of the most probable ranking, where the method has scores; ``train_…``, the
+same on the training queries, where they are others; ``lottery_…`` and ``temperature_…``, what
+`experiments.mixtures` needs.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -30,7 +27,7 @@ from fairpg_lite.train import fit
 
 
 def measures(policy: Any, dataset: RankingDataset, prefix: str = "", **how: Any) -> dict[str, Any]:
-    """The three numbers that the methods are compared by; ``how`` is that of `evaluate`."""
+    """The three numbers that the methods are compared by, exact; ``how`` is that of `evaluate`."""
     # ERR is the only sampled measure and is not used here: one sample will do.
     found = evaluate(policy, dataset, samples=1, **how)
     return {prefix + name: getattr(found, name) for name in ("ndcg", "d_group", "group_gap")}
@@ -42,7 +39,7 @@ def judge(scorer: nn.Module, parts: Parts) -> dict[str, Any]:
     theta = scorer.linear.weight.detach().flatten().tolist()
     found: dict[str, Any] = {"theta": theta}
     if len(theta) == 2:  # the paper's two parameters, by name
-        found |= {"theta1": theta[0], "theta2": theta[1]}
+        found["theta1"], found["theta2"] = theta
     found |= mixtures.lotteries(scorer, parts.test)
     for prefix, dataset in _judged(parts):
         found |= measures(scorer, dataset, prefix)
@@ -68,14 +65,12 @@ class FairPGRank:
     """Fair-PG-Rank with a linear model, one query per update, Adam; D_group is charged for."""
 
     problem: Problem
-    gradient: str = "sample"
-    """How exposure gets its gradient, "sample" as in the paper or "exact"."""
+    gradient: str = "sample"  # of exposure: "sample" as in the paper, or "exact"
     samples: int = 10
     epochs: int = 5
     lr: float = 0.1
     lr_decay: float = 0.5
-    compiled: str | bool = field(default="auto", compare=False)
-    """As in `TrainConfig`; not stored, as both ways give the same numbers."""
+    compiled: str | bool = field(default="auto", compare=False)  # gives the same numbers
 
     @property
     def name(self) -> str:
@@ -89,8 +84,7 @@ class FairPGRank:
         config = TrainConfig(lam=lam, method=self.gradient, seed=seed, **settings)
         history = fit(scorer, parts.train, config, progress=False)
         if history.stopped == "interrupted":
-            # A training that Ctrl-C cut short is no result.
-            raise KeyboardInterrupt
+            raise KeyboardInterrupt  # what Ctrl-C leaves behind is no result
         return judge(scorer, parts) | (mixtures.heat(scorer, parts.test) if lam == 0 else {})
 
 
@@ -98,15 +92,13 @@ class FairPGRank:
 class PostProcessing:
     """The linear programme on relevance estimated by least squares (the paper's first baseline).
 
-    ``d_group_estimated`` is D_group as the programme sees it, on the estimates.
+    By the "definition", mean exposure over mean merit and gain 2^rel - 1, as in the text; or as the
+    "authors" did, sum over mean and the estimate as gain. ``d_group_estimated``: on the estimates.
     """
 
     problem: Problem
     scaling: str = "definition"
-    """"definition" is mean exposure over mean merit and gain 2^rel - 1, as in the paper's text;
-    "authors": what the published notebooks solve, sum over mean and the estimate as gain."""
-    on_train: bool = False
-    """Whether the training queries are ranked as well; five times the work on German Credit."""
+    on_train: bool = False  # whether the training queries are ranked as well
 
     @property
     def name(self) -> str:
@@ -131,15 +123,13 @@ class PostProcessing:
 class Deltr:
     """DELTR (Zehlike & Castillo), the paper's second baseline, with a linear model.
 
-    Minimised by L-BFGS on all queries: the optimum that the paper's stochastic descent looks for,
-    reached also where lambda makes the loss too stiff for any of the paper's learning rates.
+    By L-BFGS: the optimum that the paper's stochastic descent looks for, reached also where lambda
+    makes the loss too stiff for any of the paper's learning rates.
     """
 
     problem: Problem
-    gap: str = "one-sided"
-    """"one-sided" is DELTR's own, "two-sided" the paper's text, "reversed" the authors' code."""
-    target: str = "softmax"
-    """"softmax" of relevance, DELTR's own; "relevance" in the authors' code."""
+    gap: str = "one-sided"  # DELTR's own; "two-sided" as in the text, "reversed" as in the code
+    target: str = "softmax"  # of relevance, DELTR's own; "relevance" in the authors' code
 
     @property
     def name(self) -> str:
@@ -163,8 +153,6 @@ class Uniform:
         return f"uniform-{self.problem.name}"
 
     def __call__(self, lam: float, seed: int) -> dict[str, Any]:
-        if lam != 0:
-            raise ValueError(f"Uniform: lam is {lam}, and there is nothing to weigh; use lam=0.")
         result: dict[str, Any] = {}
         for prefix, dataset in _judged(self.problem.load(seed)):
             result |= measures(torch.zeros(dataset.n_documents).double(), dataset, prefix)
@@ -177,7 +165,6 @@ class Fixed:
 
     problem: Problem
     use: float = 0.0
-    """The second weight as a share of the first."""
 
     @property
     def name(self) -> str:
@@ -197,16 +184,12 @@ def rivals(
     seeds: Iterable[int],
     on_train: bool = False,
 ) -> list[Cell]:
-    """The cells of all that the paper compares with, and of the uniform policy.
-
-    ``programmes`` are the lambdas of post-processing by scaling, ``deltr`` those of DELTR's own
-    penalty, of the paper's text and of the authors' code.
-    """
+    """The cells of what the paper compares with, and of the uniform policy; lambdas by scaling."""
     cells = []
     for scaling, lambdas in programmes.items():
         cells += grid(PostProcessing(problem, scaling, on_train), lambdas, seeds)
-    kinds = (("one-sided", "softmax"), ("two-sided", "softmax"), ("reversed", "relevance"))
-    for gap, target in kinds:
+    for gap in ("one-sided", "two-sided", "reversed"):
+        target = "relevance" if gap == "reversed" else "softmax"
         cells += grid(Deltr(problem, gap, target), deltr, seeds)
     return cells + grid(Uniform(problem), [0.0], seeds)
 

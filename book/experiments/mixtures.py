@@ -6,7 +6,7 @@ lottery is far below the straight line from the policy to the uniform one. It is
 exposure averaged within each query, and stored with the run (chapters 9, 12 and 13).
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,9 +16,8 @@ from torch import Tensor
 
 import fairpg_lite as fl
 from experiments.names import split_name
+from experiments.summary import Cells, by_seed
 from fairpg_lite.scorers import Batch, Scorer, score
-
-Cells = Iterable[Mapping[str, Any]]
 
 #: Probabilities of a random list at which D_group is stored. At 0 it is the policy's, at 1 it is 0.
 CHANCES = tuple(round(0.05 * k, 2) for k in range(1, 20))
@@ -30,15 +29,14 @@ DIGITS = 8
 def lotteries(scorer: Scorer, dataset: fl.RankingDataset) -> dict[str, list[float]]:
     """D_group at every probability in `CHANCES`, for a scorer's policy and for its sorted list."""
 
-    def policy(batch: Batch) -> Tensor:
-        return fl.PlackettLuce(score(scorer, batch), batch.mask).exposure()
+    def policy(batch: Batch) -> fl.PlackettLuce:
+        return fl.PlackettLuce(score(scorer, batch), batch.mask)
 
     def ranking(batch: Batch) -> Tensor:
-        mode = fl.PlackettLuce(score(scorer, batch), batch.mask).mode
-        return fl.ranking_exposure(mode, _bias(batch), batch.mask)
+        return fl.ranking_exposure(policy(batch).mode, _bias(batch), batch.mask)
 
-    mixtures = {"lottery_d_group": policy, "sorted_lottery_d_group": ranking}
-    return {name: mixed(exposure, dataset) for name, exposure in mixtures.items()}
+    own = mixed(lambda batch: policy(batch).exposure(), dataset)
+    return {"lottery_d_group": own, "sorted_lottery_d_group": mixed(ranking, dataset)}
 
 
 def lottery_of(matrices: Sequence[Tensor], dataset: fl.RankingDataset) -> dict[str, list[float]]:
@@ -86,8 +84,7 @@ def heat(scorer: Scorer, dataset: fl.RankingDataset) -> dict[str, list[float]]:
 def lottery(result: Mapping[str, Any], even: float, prefix: str = "") -> np.ndarray:
     """NDCG and D_group ``(2, steps)`` of a stored run as random lists, of NDCG ``even``, take over.
 
-    At the probabilities 0, `CHANCES` and 1; NDCG is linear in them. ``prefix`` "sorted_" takes the
-    sorted list instead of the policy.
+    ``prefix`` "sorted_" takes the sorted list instead of the policy.
     """
     chance = np.array([0.0, *CHANCES, 1.0])
     ndcg = (1 - chance) * result[f"{prefix}ndcg"] + chance * even
@@ -100,15 +97,13 @@ def heated(result: Mapping[str, Any]) -> np.ndarray:
 
 
 def lottery_line(cells: Cells, method: str, lam: float = 0.0) -> pd.DataFrame:
-    """Every lottery between a method and random lists, from stored cells. Chapters 9 and 12.
+    """Every lottery between a stored method and random lists: seed, step, ndcg, d_group.
 
-    Columns: seed, step, ndcg, d_group. ``step`` is the probability of a random list, from 0 to 1.
-    ``method`` is a stored name, such as ``"fair_pg_rank-sample-clip5"``. The cells of the uniform
-    policy on the same data must be there.
+    ``step`` is the probability of a random list. The cells of the uniform policy must be there.
     """
     cells, lines = list(cells), {}
-    own = _results(cells, method, lam)
-    chance = _results(cells, f"uniform-{split_name(method)[1]}", 0.0)
+    own = by_seed(cells, method, lam)
+    chance = by_seed(cells, f"uniform-{split_name(method)[1]}", 0.0)
     for seed, result in own.items():
         # On fixed queries the uniform policy is the same for all seeds and stored once.
         even = chance.get(seed) or next(iter(chance.values()))
@@ -117,11 +112,8 @@ def lottery_line(cells: Cells, method: str, lam: float = 0.0) -> pd.DataFrame:
 
 
 def temperature_line(cells: Cells, method: str) -> pd.DataFrame:
-    """A method without fairness, made ever more random: seed, step, ndcg, d_group. Chapters 9, 12.
-
-    ``step`` is the temperature by which its scores at lambda 0 are divided, 1 first.
-    """
-    lines = {seed: heated(result) for seed, result in _results(cells, method, 0.0).items()}
+    """The same for temperatures by which its scores at lambda 0 are divided, 1 first."""
+    lines = {seed: heated(result) for seed, result in by_seed(cells, method, 0.0).items()}
     return _table(lines, [1.0, *TEMPERATURES])
 
 
@@ -131,11 +123,3 @@ def _table(lines: Mapping[int, np.ndarray], steps: Sequence[float]) -> pd.DataFr
         for seed, (ndcg, d_group) in lines.items()
     ]
     return pd.concat(parts, ignore_index=True)
-
-
-def _results(cells: Cells, method: str, lam: float) -> dict[int, Mapping[str, Any]]:
-    runs = [cell for cell in cells if (cell["method"], cell["lam"]) == (method, lam)]
-    found = {cell["seed"]: cell["result"] for cell in runs if cell["status"] == "done"}
-    if not found:
-        raise LookupError(f"mixtures: there are no cells of {method} at lambda {lam:g}.")
-    return found

@@ -43,11 +43,7 @@ def split_name(name: str) -> tuple[str, str]:
 
 
 def reading(name: str) -> str:
-    """The method of a stored name in words, as figures and tables print it.
-
-    >>> reading("post_processing-definition-clip5")
-    'post-processing (definition)'
-    """
+    """The method of a stored name in words, as figures and tables print it."""
     method, _ = split_name(name)
     return READINGS.get(method, method)
 

@@ -69,22 +69,23 @@ def optimum_path(
     """The weights ``(d,)`` that maximise mean NDCG - lam * D_group, for each lam.
 
     L-BFGS with the exact gradient climbs from all of ``starts`` at the smallest and at the largest
-    lam. From there it follows the hill, upwards and downwards through ``lams``, and the better of
-    the two optima counts. A simplex, which kinks do not stop, then finishes each. Finite
-    weights need not be best: for small lam a sorted list, their limit, may beat all of them.
+    lam, and follows the hill from there through all ``lams``; the better of the two optima counts.
+    A simplex, which kinks do not stop, then finishes each. Finite weights need not be best: for
+    small lam a sorted list, their limit, may beat all of them.
     """
     batch = whole_batch(dataset)
 
-    def loss(weights: np.ndarray, lam: float) -> tuple[float, np.ndarray]:
-        leaf = torch.tensor(weights, dtype=torch.float64, requires_grad=True)
-        ndcg, d_group = measured(batch, leaf)
-        value = lam * d_group - ndcg
-        return value.item(), torch.autograd.grad(value, leaf)[0].numpy()
+    def loss(weights: Tensor, lam: float) -> Tensor:
+        ndcg, d_group = measured(batch, weights)
+        return lam * d_group - ndcg
 
     def value(weights: np.ndarray, lam: float) -> float:
-        with torch.no_grad():
-            ndcg, d_group = measured(batch, torch.from_numpy(weights))
-        return (lam * d_group - ndcg).item()
+        return loss(torch.from_numpy(weights), lam).item()
+
+    def with_slope(weights: np.ndarray, lam: float) -> tuple[float, np.ndarray]:
+        leaf = torch.tensor(weights, dtype=torch.float64, requires_grad=True)
+        found = loss(leaf, lam)
+        return found.item(), torch.autograd.grad(found, leaf)[0].numpy()
 
     climb = {"jac": True, "method": "L-BFGS-B", "options": {"maxfun": 60, "gtol": 1e-7}}
     finish = {"method": "Nelder-Mead", "options": {"xatol": 1e-3, "fatol": 1e-9}}
@@ -93,7 +94,7 @@ def optimum_path(
     for way in (ordered, ordered[::-1]):
         here = first
         for lam in way:
-            best = min((minimize(loss, x, lam, **climb) for x in here), key=lambda end: end.fun)
+            best = min((minimize(with_slope, x, lam, **climb) for x in here), key=lambda e: e.fun)
             found[lam].append((best.fun, best.x))
             here = [best.x]
     path = {}
@@ -106,10 +107,7 @@ def optimum_path(
 
 
 def sorted_lists(dataset: RankingDataset, angles: int = 721) -> pd.DataFrame:
-    """Mean ndcg and d_group of the lists sorted by x1 cos a + x2 sin a, a row for each angle a.
-
-    They are the limits of infinitely long weights, for directions from -45 to 135 degrees.
-    """
+    """Mean ndcg and d_group of lists sorted by x1 cos a + x2 sin a: limits of longer weights."""
     batch, degrees = whole_batch(dataset), np.linspace(-45, 135, angles)
     a = torch.from_numpy(np.radians(degrees))
     rankings = _scores(batch, torch.stack([a.cos(), a.sin()], -1)).argsort(-1, descending=True)
@@ -118,13 +116,8 @@ def sorted_lists(dataset: RankingDataset, angles: int = 721) -> pd.DataFrame:
     return pd.DataFrame({"angle": degrees, "ndcg": ndcg, "d_group": d_group})
 
 
-def best_row(
-    dataset: RankingDataset, lam: float, weights: Any, lists: pd.DataFrame
-) -> dict[str, float]:
-    """``theta1`` and ``theta2``, to four decimals, with their ndcg and d_group; or the best of
-    the sorted ``lists``, where it has a higher objective, with nan for weights. Either has an angle
-    (in degrees) and a length.
-    """
+def best_row(dataset: RankingDataset, lam: float, weights: Any, lists: Any) -> dict[str, float]:
+    """What the weights achieve, to four decimals; or the best of the sorted lists, if better."""
     top = lists.loc[(lists.ndcg - lam * lists.d_group).idxmax()]
     row = {"lam": lam, "theta1": np.nan, "theta2": np.nan, "length": np.inf, **top}
     if weights is not None:

@@ -1,6 +1,6 @@
 """Curves and panels of the paper's Figures 1 and 3, from stored cells (chapters 9 and 12)."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,11 +9,10 @@ import torch
 from experiments.mixtures import lottery_line, temperature_line
 from experiments.names import reading, split_name
 from experiments.optimum import measured, whole_batch
+from experiments.summary import Cells
 from fairpg_lite.data import RankingDataset
 from fairpg_lite.figures import PALETTE
 from fairpg_lite.sweep import as_table
-
-Cells = Sequence[dict[str, Any]]
 
 #: Colour and marker of the methods in a trade-off.
 LOOKS = {
@@ -23,32 +22,24 @@ LOOKS = {
 }
 
 
-def of_problem(cells: Cells, problem: str) -> Cells:
+def of_problem(cells: Cells, problem: str) -> list[Mapping[str, Any]]:
     """The cells on one kind of data, such as "clip5" or "sex-redrawn"."""
     return [cell for cell in cells if split_name(cell["method"])[1] == problem]
 
 
-def of_method(cells: Cells, key: str) -> Cells:
+def of_method(cells: Cells, key: str) -> list[Mapping[str, Any]]:
     """The cells of one method, such as "fair_pg_rank-sample", on any data."""
     return [cell for cell in cells if split_name(cell["method"])[0] == key]
 
 
-def curve(
-    cells: Iterable[Mapping[str, Any]], name: str
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Lambdas, and mean and standard deviation over seeds of one measure: three arrays ``(L,)``.
-
-    One seed has no spread: 0.
-    """
+def curve(cells: Cells, name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Lambdas, and mean and standard deviation (0 for one seed) of one measure: arrays ``(L,)``."""
     runs = as_table([dict(cell) for cell in cells]).groupby("lam")[name]
     return runs.mean().index.to_numpy(), runs.mean().to_numpy(), runs.std().fillna(0.0).to_numpy()
 
 
 class ThetaGrid(NamedTuple):
-    """NDCG and D_group ``(T, T)`` of the linear policy at ``theta (T,)`` squared.
-
-    Row = theta2, column = theta1.
-    """
+    """NDCG and D_group at ``theta (T,)`` squared, ``(T, T)``: row = theta2, column = theta1."""
 
     theta: np.ndarray
     ndcg: np.ndarray
@@ -67,11 +58,9 @@ def theta_grid(dataset: RankingDataset, reach: tuple[float, float], steps: int) 
 
 
 def tradeoff_panel(ax: Any, cells: Cells, *, methods: Iterable[str], lines: bool = False) -> None:
-    """NDCG against D_group, a line per method along lambda (Figures 1 c and 3, right).
+    """NDCG against D_group along lambda (Figure 1 c); larger markers: larger lambda; bars: one sd.
 
-    Bars are one standard deviation over seeds. The larger a marker, the larger is lambda.
-    ``lines`` adds what needs no fair learning: PG-Rank in a lottery with random lists, and PG-Rank
-    at ever higher temperature.
+    ``lines`` adds PG-Rank in a lottery with random lists, and at ever higher temperature.
     """
     if lines:
         name = of_method(cells, "fair_pg_rank-sample")[0]["method"]

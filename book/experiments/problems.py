@@ -13,7 +13,7 @@ import torch
 
 from experiments.stand_in import yahoo_like
 from fairpg_lite.data import RankingDataset, german_credit, mslr_sample, synthetic, yahoo
-from fairpg_lite.data.sets import PUBLISHED_COUNTS, remembered
+from fairpg_lite.data.sets import PUBLISHED_COUNTS
 
 
 class Parts(NamedTuple):
@@ -27,8 +27,7 @@ class Parts(NamedTuple):
 class SyntheticData:
     """The paper's synthetic queries, drawn anew for every seed; trained and judged on the same."""
 
-    clip: float = 5.0
-    """Highest relevance, 5 in the paper's text, 4 in the authors' run."""
+    clip: float = 5.0  # highest relevance: 5 in the paper's text, 4 in the authors' run
     n_queries: int = 100
 
     @property
@@ -44,16 +43,11 @@ class SyntheticData:
 class GermanData:
     """German Credit as ranking queries of ten; the defaults are the authors' run. Chapter 12."""
 
-    attributes: int = 9
-    """9 as in the authors' run (29 features), or 20 as in the paper's text (61)."""
-    ratio: str = "weights"
-    """How "four to one" is read, "weights" of persons (authors), or "exact", 8 and 2 (text)."""
-    split: str = "rows"
-    """Training persons, the first 800 "rows" (authors), or "random"."""
-    group: str = "sex"
-    """"sex" as recorded, or "age" (25 or younger)."""
-    redrawn: bool = False
-    """Whether a seed draws queries of its own; otherwise all seeds share those of seed 0."""
+    attributes: int = 9  # 9 as in the authors' run (29 features), or 20 as in the text (61)
+    ratio: str = "weights"  # "four to one": of persons (authors), or "exact", 8 and 2 (text)
+    split: str = "rows"  # training persons: the first 800 "rows" (authors), or "random"
+    group: str = "sex"  # as recorded, or "age" (25 or younger)
+    redrawn: bool = False  # whether a seed draws its own queries, or all share those of seed 0
     n_train: int = 500
     n_test: int = 100
 
@@ -70,12 +64,6 @@ class GermanData:
 
 Problem = SyntheticData | GermanData
 
-#: Above so many queries the stand-in is made once, on disk (2 GB at full size), and memory-mapped.
-IN_MEMORY = 1000
-#: A share of the queries never leaves fewer than this, or than there are.
-FEWEST = 20
-MSLR_VALID = 10
-
 
 class Split(NamedTuple):
     """What a ranker learns from, what its settings are chosen by, and what it is judged by."""
@@ -86,48 +74,28 @@ class Split(NamedTuple):
 
 
 @lru_cache(maxsize=2)
-def load_split(
-    data: str, share: float, check_counts: bool, root: str | None, split_seed: int = 0
-) -> Split:
+def load_split(data: str, share: float, root: str | None = None, split_seed: int = 0) -> Split:
     """The first ``share`` of the queries of "yahoo" (in ``root``), "stand-in" or "mslr".
 
-    Loaded once in a process. ``check_counts`` refuses files of Yahoo with other than the published
-    counts; ``split_seed`` says which of MSLR's 42 training queries are set aside for validation.
+    Loaded once in a process; the whole stand-in takes 2 GB. ``split_seed`` says which of MSLR's 42
+    training queries are set aside for validation.
     """
     if data == "stand-in":
         counts = {part: share_of(queries, share) for part, (queries, _) in PUBLISHED_COUNTS.items()}
-        return Split(*(stand_in(part, queries) for part, queries in counts.items()))
+        return Split(*(yahoo_like(queries, part=part) for part, queries in counts.items()))
     if data == "yahoo":
-        parts = Split(*yahoo(root, check_counts=check_counts))
-    elif data == "mslr":
-        train, test = mslr_sample(dtype=torch.float64)
-        kept = (len(train) - MSLR_VALID) / len(train)
-        train, valid = train.split((kept, 1 - kept), seed=split_seed)
-        parts = Split(train, valid, test)
+        parts = Split(*yahoo(root))
     else:
-        raise ValueError(f"load_split: data is {data!r}; choose one of yahoo, stand-in, mslr.")
+        train, test = mslr_sample(dtype=torch.float64)
+        train, valid = train.split((32 / 42, 10 / 42), seed=split_seed)
+        parts = Split(train, valid, test)
     # Consecutive queries, so views and not copies.
     return Split(*(part[: share_of(len(part), share)] for part in parts))
 
 
 def share_of(queries: int, share: float) -> int:
-    """How many queries a share is: rounded, and no fewer than FEWEST where there are so many.
-
-    >>> share_of(19_944, 0.05), share_of(40, 0.05), share_of(6, 0.05)
-    (997, 20, 6)
-    """
-    return min(queries, max(FEWEST, round(queries * share)))
-
-
-def stand_in(part: str, queries: int) -> RankingDataset:
-    """The stand-in of seed 0; if large, from the user's cache, and stored there if absent.
-
-    The cache counts as current if ``yahoo_like`` makes the same first queries today.
-    """
-    if queries <= IN_MEMORY:
-        return yahoo_like(queries, part=part)
-    key = yahoo_like(FEWEST, part=part).fingerprint()
-    return remembered(f"stand-in-{part}-{queries}", key, lambda: yahoo_like(queries, part=part))
+    """How many queries a share is: rounded, and no fewer than 20 where there are so many."""
+    return min(queries, max(20, round(queries * share)))
 
 
 def describe(data: str, parts: Split) -> str:

@@ -1,7 +1,6 @@
-"""The rankers of the paper's Table 1 and Figure 2 as experiments: one method on one data set.
+"""The rankers of the paper's Table 1 and Figure 2 as experiments (chapters 10 and 11).
 
 PG-Rank and Fair-PG-Rank, linear and neural, RankSVM, boosted trees by regression, and LambdaMART.
-All are measured by one function. Chapters 10 and 11; ``python -m experiments yahoo`` and ``mslr``.
 """
 
 from collections.abc import Iterable
@@ -24,41 +23,33 @@ from fairpg_lite.train import fit
 #: Learning rates of the paper's appendix, by model.
 PAPER_LR = {"linear": 1e-3, "neural": 5e-5}
 TOP_GRADE = 4.0
+#: A scorer, and what is worth noting about its training.
+Trained = tuple[nn.Module, dict[str, Any]]
 
 
 @dataclass(frozen=True)
 class Ranker:
     """What all rankers share: their data, and how they are measured."""
 
-    data: str = "stand-in"
-    """"yahoo", "stand-in" or "mslr"."""
-    share: float = 1.0
-    """The part of the queries to use."""
-    per_query: bool = False
-    """Whether the result lists the test queries' values one by one."""
-    check_counts: bool = True
-    """Whether Yahoo's files must have the published counts."""
+    data: str = "stand-in"  # or "yahoo" or "mslr"
+    share: float = 1.0  # of the queries
+    per_query: bool = False  # whether the result lists the test queries' values one by one
+    # Where Yahoo's files lie on this machine: no part of an experiment, and not stored.
     root: str | None = field(default=None, compare=False, kw_only=True)
-    """Where Yahoo's files lie on this machine: no part of an experiment, and not stored."""
 
-    def train(self, parts: Split, lam: float, seed: int) -> tuple[nn.Module, dict[str, Any]]:
-        """The trained scorer, and what is worth noting about its training."""
+    def train(self, parts: Split, lam: float, seed: int) -> Trained:
         raise NotImplementedError
 
     def parts(self, seed: int) -> Split:
-        split_seed = seed if self.data == "mslr" else 0
-        return load_split(self.data, self.share, self.check_counts, self.root, split_seed)
+        return load_split(self.data, self.share, self.root, seed if self.data == "mslr" else 0)
 
     def __call__(self, lam: float, seed: int) -> dict[str, Any]:
-        stochastic = isinstance(self, FairPGRank)
-        if lam != 0.0 and not stochastic:
-            raise ValueError(f"{type(self).__name__}: lam is {lam}; run it with lam=0.")
         parts = self.parts(seed)
         scorer, notes = self.train(parts, lam, seed)
         result: dict[str, Any] = {"data": describe(self.data, parts), **notes}
         for part in ("train", "test"):
-            listed = self.per_query and part == "test"
-            found = measure(scorer, getattr(parts, part), stochastic, per_query=listed)
+            how = (isinstance(self, FairPGRank), self.per_query and part == "test")
+            found = measure(scorer, getattr(parts, part), *how)
             result |= {f"{part}_{name}": value for name, value in found.items()}
         return result
 
@@ -67,20 +58,17 @@ class Ranker:
 class FairPGRank(Ranker):
     """Fair-PG-Rank with D_ind, and PG-Rank at lam = 0; the defaults are the paper's appendix."""
 
-    model: str = "linear"
-    """"linear", or "neural": one hidden layer of 32 ReLU units."""
-    entropy: float = 1.0
-    """The paper's gamma. The authors' stored runs had 0."""
+    model: str = "linear"  # or "neural", one hidden layer of 32 ReLU units
+    entropy: float = 1.0  # the paper's gamma; the authors' stored runs had 0
     epochs: int = 20
-    lr: float | None = None
-    """Adam's rate; None is the paper's, .001 for the linear and .00005 for the neural model."""
+    lr: float | None = None  # None is the paper's, by model
     samples: int = 10
     batch_size: int = 1
+    # Not in the paper: the epoch with the best U - lam * D on the validation queries is kept, and
+    # training stops after so many epochs without a better one.
     patience: int | None = None
-    """Not in the paper: keep the weights of the epoch with the best U - lam * D on the validation
-    queries, and stop after so many epochs without a better one. None trains to the end."""
+    # As in `TrainConfig`: both ways give the same numbers, and the result says which trained.
     compiled: str | bool = field(default="auto", compare=False)
-    """As in `TrainConfig`: both ways give the same numbers, and the result says which trained."""
 
     @property
     def name(self) -> str:
@@ -98,7 +86,7 @@ class FairPGRank(Ranker):
         generator = torch.Generator().manual_seed(seed)
         return kind(dataset.n_features, generator=generator, dtype=dataset.features.dtype)
 
-    def train(self, parts: Split, lam: float, seed: int) -> tuple[nn.Module, dict[str, Any]]:
+    def train(self, parts: Split, lam: float, seed: int) -> Trained:
         scorer, config = self.scorer(parts.train, seed), self.config(lam, seed)
         valid = None if self.patience is None else parts.valid
         history = fit(scorer, parts.train, config, valid, progress=False)
@@ -117,81 +105,67 @@ class RankSVM(Ranker):
     C: tuple[float, ...] = CS
     name = "rank_svm"
 
-    def train(self, parts: Split, lam: float, seed: int) -> tuple[nn.Module, dict[str, Any]]:
+    def train(self, parts: Split, lam: float, seed: int) -> Trained:
         found = rank_svm(parts.train, validation=parts.valid, C=self.C)
         return found.scorer, {"C": found.setting, "valid_ndcg_at_10": found.objective}
 
 
 @dataclass(frozen=True)
 class Trees(Ranker):
-    """Boosted trees: "regression" on the grades (the paper's GBDT), or "lambdarank" (LambdaMART).
+    """Boosted trees, at most ``rounds``, fewer where validation queries say so for 30 rounds."""
 
-    At most ``rounds`` trees; fewer where validation queries say so for 30 rounds.
-    """
-
-    objective: str = "regression"
+    objective: str = "regression"  # on the grades (the paper's GBDT), or "lambdarank" (LambdaMART)
     rounds: int = 300
 
     @property
     def name(self) -> str:
         return "gbdt" if self.objective == "regression" else "lambdamart"
 
-    def train(self, parts: Split, lam: float, seed: int) -> tuple[nn.Module, dict[str, Any]]:
-        settings: dict[str, Any] = {"objective": self.objective, "rounds": self.rounds}
-        scorer = gbdt(parts.train, validation=parts.valid, seed=seed, **settings)
+    def train(self, parts: Split, lam: float, seed: int) -> Trained:
+        how: dict[str, Any] = {"objective": self.objective, "rounds": self.rounds, "seed": seed}
+        scorer = gbdt(parts.train, validation=parts.valid, **how)
         return scorer, {"trees": int(scorer.booster.best_iteration or self.rounds)}
 
 
 def protocol(
-    lambdas: Iterable[float],
-    seeds: Iterable[int],
-    baseline_seeds: Iterable[int],
-    *,
-    quick: bool,
-    policies: dict[str, Any],
-    **common: Any,
+    lambdas: Iterable[float], seeds: range, quick: bool, policies: dict[str, Any], **common: Any
 ) -> list[Cell]:
     """The cells of Table 1 and Figure 2, longest first.
 
     Both models over ``lambdas`` with entropy weight 0, and at lambda = 0 with 1; then the three
-    baselines, quick with few trees and two values of C. ``policies`` are settings of all
-    `FairPGRank`, ``common`` of all rankers.
+    baselines, quick with few trees and two values of C, and once only where a seed does not draw
+    the data. ``policies`` are settings of all `FairPGRank`, ``common`` of all rankers.
     """
     cells: list[Cell] = []
     for model in ("neural", "linear"):
         settings = {**common, **policies, "model": model}
         cells += grid(FairPGRank(entropy=0.0, **settings), lambdas, seeds)
         cells += grid(FairPGRank(entropy=1.0, **settings), [0.0], seeds)
-    trees = {"rounds": 30 if quick else 300, **common}
-    for baseline in (
-        Trees(objective="lambdarank", **trees),
-        Trees(objective="regression", **trees),
-        RankSVM(C=(1.0, 100.0) if quick else CS, **common),
-    ):
-        cells += grid(baseline, [0.0], baseline_seeds)
-    return cells
+    seeds = seeds if common["data"] == "mslr" else range(1)
+    for objective in ("lambdarank", "regression"):
+        trees = Trees(objective=objective, rounds=30 if quick else 300, **common)
+        cells += grid(trees, [0.0], seeds)
+    return cells + grid(RankSVM(C=(1.0, 100.0) if quick else CS, **common), [0.0], seeds)
 
 
 def measure(
-    scorer: nn.Module, dataset: RankingDataset, stochastic: bool, *, per_query: bool = False
+    scorer: nn.Module, dataset: RankingDataset, stochastic: bool, per_query: bool = False
 ) -> dict[str, Any]:
     """NDCG@10, ERR (whole list) and D_ind of the most probable ranking, and counts.
 
-    ``stochastic`` adds what the policy's readers see on average, exact: ``policy_ndcg``,
-    ``policy_ndcg_at_10`` and ``policy_d_ind``. ``without_relevant`` is the share of queries in
-    which nothing is relevant; their NDCG counts as 1, so subtract it for the convention of 0.
-    ``per_query`` lists the queries' values; without it their means are exact to seven digits, which
-    saves a quarter of the time.
+    ``stochastic`` adds what the policy's readers see on average, exact. ``without_relevant`` is the
+    share of queries in which nothing is relevant; their NDCG counts as 1, so subtract it for the
+    convention of 0. ``per_query`` lists the queries' values; without it the policy's means are
+    exact to seven digits, which saves a quarter of the time.
     """
     with torch.no_grad():  # scored once, in blocks, then measured in several ways
         scores = torch.cat([scorer(block).double() for block in dataset.features.split(1 << 14)])
     at_10 = evaluate(scores, dataset, 10, deterministic=True, max_grade=TOP_GRADE)
     whole = evaluate(scores, dataset, deterministic=True, max_grade=TOP_GRADE)
-    no_merit = [bool((query.relevance == 0).all()) for query in dataset]
     found: dict[str, Any] = {
         "queries": len(dataset),
         "documents": dataset.n_documents,
-        "without_relevant": sum(no_merit) / len(dataset),
+        "without_relevant": sum(not query.relevance.any() for query in dataset) / len(dataset),
         "ndcg_at_10": at_10.ndcg_at_k,
         "err": whole.err,
         "d_ind": whole.d_ind,
@@ -200,8 +174,8 @@ def measure(
     if stochastic:
         digits: dict[str, Any] = {} if per_query else {"tolerance": 1e-6}
         policy = evaluate(scores, dataset, 10, samples=1, max_grade=TOP_GRADE, **digits)
-        found |= {"policy_ndcg": policy.ndcg, "policy_ndcg_at_10": policy.ndcg_at_k}
-        found["policy_d_ind"] = policy.d_ind
+        names = {"policy_ndcg": "ndcg", "policy_ndcg_at_10": "ndcg_at_k", "policy_d_ind": "d_ind"}
+        found |= {name: getattr(policy, own) for name, own in names.items()}
         listed["policy_ndcg_at_10"] = policy.per_query["ndcg_at_k"]
         listed["policy_d_ind"] = policy.per_query["d_ind"]
     if per_query:

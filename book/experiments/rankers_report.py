@@ -26,10 +26,8 @@ def data_of(cells: Cells) -> str:
 
 
 def kept_epoch(cell: Mapping[str, Any]) -> int:
-    """The epoch, from 1, whose weights a policy's cell was judged with.
-
-    The last one, unless the validation queries chose (``patience``): then the first with the best
-    U - lam * D there, from measures stored to six digits.
+    """The epoch, from 1, whose weights a policy's cell was judged with: the last one, or with
+    ``patience`` the first with the best U - lam * D on the validation queries.
     """
     history = cell["result"]["history"]
     if cell["config"]["patience"] is None:
@@ -42,8 +40,7 @@ def kept_epoch(cell: Mapping[str, Any]) -> int:
 def tradeoff_panels(axes: Any, cells: Cells) -> None:
     """Figure 2 on ``axes (2, 2)``: NDCG@10 above D_ind of the policy by lambda, linear left.
 
-    Without the entropy term, on a scale that is logarithmic from the second lambda on; test solid,
-    training dotted; bars are standard deviations over seeds.
+    Without the entropy term; test solid, training dotted; bars are standard deviations over seeds.
     """
     for column, model in zip(axes.T, ("linear", "neural"), strict=True):
         column[0].set_title(f"{model.capitalize()} model, γ = 0")

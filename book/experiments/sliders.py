@@ -29,15 +29,12 @@ _ON_INPUT = (
 
 @dataclass(frozen=True)
 class Frames:
-    """Pre-drawn pictures under a slider; a notebook shows them as HTML.
-
-    `labels`, `alts` and `pictures` (SVG) hold one entry per value; `start` is shown first.
-    """
+    """Pre-drawn pictures under a slider; a notebook shows them as HTML."""
 
     label: str
     labels: tuple[str, ...]
     alts: tuple[str, ...]
-    pictures: tuple[bytes, ...]
+    pictures: tuple[bytes, ...]  # SVG
     start: int = 0
     caption: str | None = None
 
@@ -74,35 +71,19 @@ def frames(
     draw: Callable[[Any], str],
     label: str,
     *,
-    form: str = "{:g}",
     start: int = 0,
     caption: str | None = None,
 ) -> Frames:
     """One picture per value, behind a slider that needs no kernel; the same bytes on each run.
 
-    Args:
-        values: what the slider runs through, in order.
-        draw: draws the current matplotlib figure for one value and returns its alt text: what a
-            reader who cannot see the picture should know, with the figures that matter.
-        label: the slider's name.
-        form: how a value is written beside the slider.
-        start: the index of the value shown first.
-        caption: one sentence under the slider.
-
-    >>> import matplotlib.pyplot as plt
-    >>> def draw(slope):
-    ...     plt.plot([0, 1], [0, slope])
-    ...     return f"a line of slope {slope}"
-    >>> frames([1, 2], draw, "slope")
-    Frames(slope: 1, 2)
+    ``draw`` draws the current matplotlib figure for one value and returns its alt text: what a
+    reader who cannot see the picture should know, with the figures that matter. ``label`` is the
+    slider's name, ``start`` the index of the value shown first.
     """
     if not 0 <= start < len(values):
-        raise ValueError(
-            f"frames: start={start} names none of the {len(values)} values; "
-            "give at least one value and a start between 0 and len(values) - 1."
-        )
+        raise ValueError(f"frames: start={start} names none of the {len(values)} values.")
     alts, pictures = zip(*(_frame(draw, value) for value in values), strict=True)
-    return Frames(label, tuple(map(form.format, values)), alts, pictures, start, caption)
+    return Frames(label, tuple(map("{:g}".format, values)), alts, pictures, start, caption)
 
 
 def _frame(draw: Callable[[Any], str], value: Any) -> tuple[str, bytes]:
@@ -112,10 +93,7 @@ def _frame(draw: Callable[[Any], str], value: Any) -> tuple[str, bytes]:
         try:
             alt = draw(value)
             if not isinstance(alt, str) or not alt.strip():
-                raise TypeError(
-                    f"frames: draw({value!r}) returned {alt!r}; return the alt text, one sentence "
-                    "that tells a reader who cannot see the picture what it shows."
-                )
+                raise TypeError(f"frames: draw({value!r}) returned {alt!r}; return the alt text.")
             plt.savefig(out, format="svg", metadata={"Date": None, "Creator": None})
         finally:
             plt.close()  # of draw's own making, maybe
@@ -131,8 +109,7 @@ def short_svg(svg: str) -> str:
     """
 
     def shorter(part: re.Match[str]) -> str:
-        text = re.sub(r"(\.\d\d)\d+", r"\1", part[0])
-        return re.sub(r"\s+", " ", text)
+        return re.sub(r"\s+", " ", re.sub(r"(\.\d\d)\d+", r"\1", part[0]))
 
     svg = re.sub("'DejaVu Sans'(?=\")", "'DejaVu Sans', Verdana, sans-serif", svg)  # in formulas
     svg = re.sub(r"<metadata>.*?</metadata>\s*|<!--.*?-->\s*", "", svg, flags=re.S)
@@ -143,8 +120,7 @@ def live(draw: Callable[..., Any], **ranges: Any) -> None:
     """Sliders that call `draw`, one written for `frames` too, in a running kernel.
 
     `ranges` are ipywidgets abbreviations, such as `temperature=(0.1, 2.0, 0.1)`. On a built page
-    there is no kernel to answer, so give the cell the tags `remove-output` and
-    `nbval-ignore-output`, and show `frames` as well.
+    nothing answers: tag the cell `remove-output` and `nbval-ignore-output`, and show `frames` too.
     """
 
     def show(**values: Any) -> None:

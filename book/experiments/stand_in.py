@@ -2,6 +2,7 @@
 
 import os
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import numpy as np
 import torch
@@ -25,6 +26,7 @@ RELEVANCE_QUANTILES = ((0, 0.15, 0.5, 0.66, 1), (-0.68, -0.2, 0.13, 0.39, 0.76))
 PARTS = ("train", "valid", "test")
 FAMILIES, CAUSES, PAIRS = 8, 14, 10
 INTERACTION = 0.6  # the standard deviation of the interactions, relative to that of the steps
+NOISE = 0.65  # the standard deviation of what no ranker can explain, of 1 in all
 QUERY_SHARE = 0.35  # of the latent factors' variance lies between queries
 BINS, RANGE = 2048, 4.0  # latent values are rounded to a grid on [-4, 4]
 GRID = (np.arange(BINS) + 0.5) * (2 * RANGE / BINS) - RANGE
@@ -40,7 +42,7 @@ class World:
     causes (C,): the features behind the score. cuts (4,): thresholds of the grades.
     """
 
-    def __init__(self, seed: int, noise: float):
+    def __init__(self, seed: int):
         draw = np.random.default_rng([seed, 0])
         ranks = (np.arange(N_ACTIVE) + 0.5) / N_ACTIVE
         self.columns = np.sort(draw.choice(N_IDS, N_ACTIVE, replace=False))
@@ -64,23 +66,20 @@ class World:
         pairs = [draw.choice(CAUSES, 2, replace=False) for _ in range(PAIRS)]
         self.first, self.second = np.stack(pairs, axis=1)
         self.signs = draw.choice([-1.0, 1.0], PAIRS)
-        self._calibrate(draw, noise)
-
-    def _calibrate(self, draw: np.random.Generator, noise: float) -> None:
-        """Scale the score and place the grade thresholds by 100,000 independent documents."""
+        # The score's scale and the thresholds of the grades, by 100,000 independent documents.
         factors = draw.standard_normal((100_000, FAMILIES + 1), np.float32)
         own = draw.standard_normal((100_000, CAUSES), np.float32)
         latent = GRID[self.bins(factors, own, self.causes)]
         self.scaling = np.array([(part.mean(), part.std()) for part in self._score_parts(latent)])
         self.scaling[:, 1] *= self.score(latent).std()  # one scale for both parts: variance 1
-        observed = _observed(self.score(latent), noise, draw)
+        observed = _observed(self.score(latent), draw)
         self.cuts = np.quantile(observed, np.cumsum(GRADE_SHARES)[:-1])
 
     def bins(self, factors: np.ndarray, own: np.ndarray, chosen: np.ndarray | slice) -> np.ndarray:
-        """Latent values (N, A), standard normal, as bins: relevance + family factor + `own` noise.
+        """Latent values (N, A), standard normal, as bins; `own` noise is overwritten.
 
-        `own` is overwritten. Sums of products, not a matrix product: those differ in the last
-        bits from one machine to another, and a bit can move a value into the next bin.
+        Sums of products, not a matrix product: those differ in the last bits from one machine to
+        another, and a bit can move a value into the next bin.
         """
         relevance, shared, noise = self.loadings[:, chosen]
         own *= noise
@@ -101,47 +100,37 @@ class World:
         return (steps - centre) / scale + INTERACTION * (interactions - centre2) / scale2
 
 
-def _observed(score: np.ndarray, noise: float, draw: np.random.Generator) -> np.ndarray:
+def _observed(score: np.ndarray, draw: np.random.Generator) -> np.ndarray:
     """What the thresholds turn into grades (N,)."""
-    return np.sqrt(1 - noise**2) * score + noise * draw.standard_normal(len(score))
+    return np.sqrt(1 - NOISE**2) * score + NOISE * draw.standard_normal(len(score))
 
 
-def yahoo_like(
-    n_queries: int = 1000, seed: int = 0, *, part: str = "train", noise: float = 0.65
-) -> RankingDataset:
+def yahoo_like(n_queries: int = 1000, seed: int = 0, *, part: str = "train") -> RankingDataset:
     """An artificial stand-in with the published shape of Yahoo's Set 1. It is not Yahoo data.
 
-    Made to the published figures: documents per query, features in use and their densities, the
-    quantiles of values, the shares of the grades, and how many features correlate with the grade.
-    The recipe's strengths were chosen so that a linear model, a network and boosted trees fare in
-    the order of the paper's Table 1: that order is put in by design and is no evidence for it.
+    Made to the published figures: documents per query, features and their densities, quantiles of
+    values, shares of the grades, and how many features correlate with the grade. Its strengths were
+    chosen so that a linear model, a network and boosted trees fare in the order of the paper's
+    Table 1: that order is put in by design and is no evidence for it.
 
     A document has a relevance factor and 8 family factors, partly shared by its query. A feature's
     latent value is a weighted sum of the relevance factor, one family factor and noise of its own;
     the lowest are recorded as 0 ("absent"), the rest mapped to (0, 1]. Of the features, 14 cause
     the score: two steps each (additive), and ten pairs of them act together, where what matters is
-    whether both are on the same side of a threshold. Fixed thresholds turn
-    sqrt(1 - noise²) * score + noise * e into grades, so noise² is the share of the variance that
-    no ranker can explain; `info["noise"]` keeps it.
+    whether both are on the same side of a threshold. The score and noise are turned into grades by
+    fixed thresholds; .65² of the variance is noise, which no ranker can explain.
 
-    Args:
-        n_queries: full size is 19,944, 2,994 and 6,983; fewer are the first of more.
-        seed: the world. numpy's default_rng([seed, 0]) makes it; [seed, part, 0] draws the
-            lengths; [seed, part, 1 + chunk, k] each 256 queries' factors (k = 0, 1), features
-            (2) and noise (3).
-        part: "train", "valid" or "test" draw different documents in the same world.
-        noise: see above.
-
-    >>> yahoo_like(20)
-    RankingDataset(20 queries, 391 documents, 699 features, no groups)
+    ``part`` "train", "valid" and "test" draw different documents in the world of ``seed``; full
+    size is 19,944, 2,994 and 6,983 queries, and fewer are the first of more. numpy's
+    default_rng([seed, 0]) makes the world, [seed, part, 0] draws the lengths, and
+    [seed, part, 1 + chunk, k] each 256 queries' factors (k = 0, 1), features (2) and noise (3).
     """
-    if n_queries < 1 or part not in PARTS or not 0 <= noise <= 1:
+    if n_queries < 1 or part not in PARTS:
         raise ValueError(
-            f"yahoo_like: n_queries is {n_queries}, part is {part!r}, noise is {noise}; give at "
-            f"least 1 query, one of {PARTS}, and a noise in [0, 1]."
+            f"yahoo_like: n_queries is {n_queries} and part {part!r}; give 1 or more, of {PARTS}."
         )
     seed = _check.seed("yahoo_like: seed", seed)
-    world, which = World(seed, noise), PARTS.index(part) + 1
+    world, which = World(seed), PARTS.index(part) + 1
     drawn = np.random.default_rng([seed, which, 0]).gamma(2.5, MEAN_LENGTH / 2.5, n_queries)
     lengths = np.clip(np.rint(drawn), 1, MAX_LENGTH).astype(np.int64)
     offsets = np.concatenate([[0], np.cumsum(lengths)])
@@ -152,24 +141,17 @@ def yahoo_like(
         queries = slice(chunk * CHUNK, min((chunk + 1) * CHUNK, n_queries))
         rows = slice(offsets[queries.start], offsets[queries.stop])
         streams = [np.random.default_rng([seed, which, 1 + chunk, k]) for k in range(4)]
-        score = _fill(world, streams, lengths[queries], features[rows])
-        grades[rows] = np.searchsorted(world.cuts, _observed(score, noise, streams[3]))
+        _fill(world, streams, lengths[queries], features[rows], grades[rows])
 
     # Every chunk has its own streams and rows, so threads change the time and nothing else.
     with ThreadPoolExecutor(min(4, os.cpu_count() or 1)) as pool:
         list(pool.map(fill, range(-(-n_queries // CHUNK))))
-    return RankingDataset(
-        torch.from_numpy(features),
-        torch.from_numpy(grades),
-        torch.from_numpy(offsets),
-        info={"name": f"Yahoo-shaped stand-in, {part}", "seed": seed, "noise": noise},
-    )
+    info = {"name": f"Yahoo-shaped stand-in, {part}", "seed": seed}
+    return RankingDataset(*map(torch.from_numpy, (features, grades, offsets)), info=info)
 
 
-def _fill(
-    world: World, streams: list[np.random.Generator], lengths: np.ndarray, out: np.ndarray
-) -> np.ndarray:
-    """Write the features of some queries into `out (n, 699)`; return the noise-free scores (n,)."""
+def _fill(world: World, streams: Any, lengths: np.ndarray, out: np.ndarray, grades: Any) -> None:
+    """Write the features of some queries into `out (n, 699)`, and their `grades (n,)`."""
     n = int(lengths.sum())
     shared = streams[0].standard_normal((len(lengths), FAMILIES + 1), np.float32)
     factors = streams[1].standard_normal((n, FAMILIES + 1), np.float32)
@@ -183,4 +165,4 @@ def _fill(
         score[rows] = world.score(GRID[bins[:, world.causes]])
         bins += start
         out[rows, world.columns] = world.table.ravel().take(bins)
-    return score
+    grades[:] = np.searchsorted(world.cuts, _observed(score, streams[3]))

@@ -24,7 +24,11 @@ MAIN_COLUMNS = {
     "sorted_ndcg": "NDCG, sorted",
     "sorted_d_group": "D_group, sorted",
 }
-INTERVAL = "Mean over seeds ± half the width of its 95 % interval (Student's t; none for one seed)."
+NOTE = "Mean over seeds ± half the width of its 95 % interval (Student's t; none for one seed)."
+
+
+class MissingCellsError(LookupError):
+    """The cells that are asked for are not among those given."""
 
 
 class OverSeeds(NamedTuple):
@@ -58,10 +62,17 @@ def finished(cells: Cells) -> list[dict[str, Any]]:
     return [dict(cell) for cell in cells if cell["status"] == "done"]
 
 
+def by_seed(cells: Cells, method: str, lam: float) -> dict[int, Mapping[str, Any]]:
+    """The results of a stored method at one lambda."""
+    runs = [cell for cell in cells if (cell["method"], cell["lam"]) == (method, lam)]
+    found = {cell["seed"]: cell["result"] for cell in runs if cell["status"] == "done"}
+    if not found:
+        raise MissingCellsError(f"no cells of {method} at λ = {lam:g}")
+    return found
+
+
 def summarise(cells: Cells) -> list[dict[str, Any]]:
-    """One row per method and lambda: ``method``, ``lam``, ``n`` seeds, and the `OverSeeds` of
-    whatever is a number in all of its results.
-    """
+    """A row per method and lambda: method, lam, n seeds, and `OverSeeds` of what is a number."""
     rows = []
     table = as_table(finished(cells)).sort_values("seed").drop(columns="seed")
     for (method, lam), runs in table.groupby(["method", "lam"]):
@@ -73,41 +84,31 @@ def summarise(cells: Cells) -> list[dict[str, Any]]:
 
 
 def write_summary(
-    cells: Cells, out: Path, command: str, data: str, columns: Mapping[str, str] = MAIN_COLUMNS
+    cells: Cells, out: str | Path, columns: Mapping[str, str] = MAIN_COLUMNS, **about: str
 ) -> Path:
-    """Write ``summary.md`` to ``out``: what was run, and means over seeds.
+    """Write ``summary.md`` to ``out``: means over seeds, for people.
 
-    ``columns`` are the numbers that it shows, if any cell has them, and their headings.
+    ``columns`` are the numbers that it shows, if any cell has them, and their headings; ``about``
+    stands above them. Versions, commits and seconds are in table.json.
     """
     cells = list(cells)
     rows = sorted(summarise(cells), key=lambda row: (place(row["method"]), row["lam"]))
     shown = [name for name in columns if any(name in row for row in rows)]
-    titles = ["method", "λ", "n", *(columns[name] for name in shown)]
-    lines = ["# Summary", "", *_head(cells, command, data), "", INTERVAL, ""]
+    failed = sum(cell["status"] != "done" for cell in cells)
+    about["seeds"] = ", ".join(map(str, sorted({cell["seed"] for cell in cells})))
+    about["cells"] = f"{len(cells) - failed} finished, {failed} failed"
+    lines = ["# Summary", "", *(f"- **{name}**: {text}" for name, text in about.items()), ""]
+    lines += [NOTE, ""]
+    head = _row("method", "λ", "n", *(columns[name] for name in shown))
     for variant, group in itertools.groupby(rows, lambda row: split_name(row["method"])[1]):
         lines += [f"## {VARIANTS.get(variant, variant)}", ""] if variant else []
-        lines += ["| " + " | ".join(titles) + " |", "|---" + "|--:" * (len(titles) - 1) + "|"]
+        lines += [head, "|---|--:|--:" + "|--:" * len(shown) + "|"]
         for row in group:
-            texts = [reading(row["method"]), f"{row['lam']:g}", str(row["n"])]
-            texts += [str(row.get(name, "")) for name in shown]
-            lines.append("| " + " | ".join(texts) + " |")
+            own = (reading(row["method"]), f"{row['lam']:g}", row["n"])
+            lines.append(_row(*own, *(row.get(name, "") for name in shown)))
         lines.append("")
     return write_whole(Path(out) / "summary.md", "\n".join(lines))
 
 
-def _head(cells: Sequence[Mapping[str, Any]], command: str, data: str) -> list[str]:
-    """What a reader needs to know about the numbers; a mixture of versions must not look whole."""
-    seeds = sorted({cell["seed"] for cell in cells})
-    whole = seeds == list(range(len(seeds))) and len(seeds) > 1
-    failed = sum(cell["status"] != "done" for cell in cells)
-    versions = (", ".join(" ".join(pair) for pair in sorted(c["versions"].items())) for c in cells)
-    head = {
-        "data": data,
-        "command": command,
-        "seeds": f"0 to {seeds[-1]}" if whole else ", ".join(map(str, seeds)),
-        "cells": f"{len(cells) - failed} finished, {failed} failed",
-        "versions": "; ".join(dict.fromkeys(versions)),
-        "commit": "; ".join(dict.fromkeys(cell["commit"] for cell in cells)),
-        "time": f"{sum(cell['seconds'] for cell in cells):.0f} s in all cells together",
-    }
-    return [f"- **{name}**: {text}" for name, text in head.items()]
+def _row(*texts: object) -> str:
+    return "| " + " | ".join(map(str, texts)) + " |"

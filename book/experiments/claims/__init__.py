@@ -8,27 +8,15 @@ where it is silent, or can be read in two ways, the authors' code decides. Other
 beside a verdict.
 """
 
+# ruff: noqa: F401 (the chapters import it all from here)
+
 import tomllib
 from pathlib import Path
 from typing import Any
 
 from experiments.claims import german, synthetic, yahoo
-from experiments.claims.board import (
-    board_html,
-    load_results,
-    print_verdicts,
-    seeds_needed,
-    summary,
-)
-from experiments.claims.verdicts import (
-    VERDICTS,
-    Check,
-    Claim,
-    Estimate,
-    decide,
-    judge,
-    judge_all,
-)
+from experiments.claims.board import board_html, load_results, print_verdicts, seeds_needed, summary
+from experiments.claims.verdicts import VERDICTS, Check, Claim, Estimate, decide, judge, judge_all
 
 
 def read_claims() -> tuple[Claim, ...]:
@@ -45,19 +33,3 @@ def read_claims() -> tuple[Claim, ...]:
 
 #: All claims, by section of the paper.
 CLAIMS = read_claims()
-
-__all__ = [
-    "CLAIMS",
-    "VERDICTS",
-    "Check",
-    "Claim",
-    "Estimate",
-    "board_html",
-    "decide",
-    "judge",
-    "judge_all",
-    "load_results",
-    "print_verdicts",
-    "seeds_needed",
-    "summary",
-]

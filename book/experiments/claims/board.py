@@ -1,6 +1,7 @@
 """The scoreboard: results read, verdicts counted, a table that a phone can show (chapter 13)."""
 
 import html
+import math
 import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -8,7 +9,6 @@ from pathlib import Path
 
 from experiments.claims.verdicts import (
     VERDICTS,
-    Cells,
     Claim,
     Finding,
     Judged,
@@ -16,6 +16,7 @@ from experiments.claims.verdicts import (
     Verdict,
     judge_all,
 )
+from experiments.summary import Cells
 from fairpg_lite.sweep import load_cells
 
 #: Where the repository keeps its results.
@@ -45,9 +46,7 @@ def load_results(root: str | Path = RESULTS) -> dict[str, Cells]:
 def seeds_needed(
     claims: Sequence[Claim], results: Results, most: int = 20
 ) -> dict[str, tuple[int, list[Verdict]]]:
-    """For every claim the smallest number of seeds from which its verdict stays, and all verdicts
-    from 2 seeds to ``most``.
-    """
+    """For every claim the number of seeds from which its verdict stays, and all verdicts from 2."""
     alone = [replace(claim, beside=()) for claim in claims]  # what stands beside decides nothing
     verdicts: dict[str, list[Verdict]] = {claim.id: [] for claim in claims}
     for count in range(2, most + 1):
@@ -73,39 +72,27 @@ def summary(board: Iterable[Judged]) -> str:
 
 def number(finding: Finding) -> str:
     """A measured number with its interval, as the table prints it."""
-    found = finding.estimate
-    if found is None:
+    if finding.estimate is None:
         return finding.why
-
-    def text(value: float) -> str:
-        return f"{value + 0.0:.{finding.check.digits}f}".replace("-", "−")
-
-    if not found.has_interval:
-        return f"{text(found.value)} (one run: no interval)"
-    return f"{text(found.value)} [{text(found.low)}, {text(found.high)}]"
+    value, low, high = (
+        f"{end + 0.0:.{finding.check.digits}f}".replace("-", "−") for end in finding.estimate[:3]
+    )
+    one_run = math.isnan(finding.estimate.low)
+    return f"{value} (one run: no interval)" if one_run else f"{value} [{low}, {high}]"
 
 
 def has_data(findings: Iterable[Finding]) -> bool:
     return any(finding.outcome != "missing" for finding in findings)
 
 
-def print_verdicts(*names: str, results: Results | None = None, numbers: bool = True) -> None:
-    """Print what the scoreboard says of some claims, "S1" or "G4": chapters 9 to 12 do.
-
-    Verdict, the claim, then every check with its number, its interval and what the claim asks for;
-    without ``numbers`` verdict and claim only.
-    """
+def print_verdicts(*names: str, numbers: bool = True) -> None:
+    """Print the verdict on some claims, such as "S1", and with ``numbers`` what checks found."""
     from experiments.claims import CLAIMS
 
     known = {claim.id: claim for claim in CLAIMS}
-    asked = [known[name] for name in names]
-    needed = asked + [known[part] for claim in asked for part in claim.parts]
-    board = judge_all(dict.fromkeys(needed), results or load_results())
-    for judged in board[: len(asked)]:
+    for judged in judge_all([known[name] for name in names], load_results()):
         print(f"{judged.claim.id:<3} {MARKS[judged.verdict]} {judged.verdict}")
         print(textwrap.indent(textwrap.fill(judged.claim.words, 74), "    "))
-        for part in judged.parts:
-            print(f"    - {part.claim.id}: {part.verdict}")
         if numbers and has_data(judged.findings):
             _print_findings(judged.findings)
         elif numbers:  # no results on these data: what others show
@@ -172,8 +159,7 @@ def _list(items: Iterable[str]) -> str:
 
 
 def _finding(finding: Finding) -> str:
-    words = f"{finding.check.words}: <b>{number(finding)}</b>"
     found = finding.estimate  # of one run `number` says already that it is one
-    over = f", {found.over}" if found is not None and found.has_interval else ""
+    over = "" if found is None or math.isnan(found.low) else f", {found.over}"
     asked = f"claim: {finding.check.region} – {_OUTCOMES[finding.outcome]}{over}"
-    return f"{words} <small>{asked}</small>"
+    return f"{finding.check.words}: <b>{number(finding)}</b> <small>{asked}</small>"

@@ -6,17 +6,8 @@ decides between them. Every seed draws its own queries, so intervals cover their
 
 from typing import Any
 
-from experiments.claims.measures import (
-    Curve,
-    Point,
-    extreme,
-    lead,
-    level,
-    remaining,
-    spread_over_runs,
-)
+from experiments.claims.measures import Curve, Point, extreme, lead, level, remaining, run_spread
 from experiments.claims.synthetic import (
-    LOWEST,
     POST,
     WITH_FACTOR,
     better,
@@ -31,13 +22,14 @@ from experiments.claims.verdicts import Beside, Check, Checks
 REDRAWN, FIXED, TEXT = "sex-redrawn", "sex", "sex-text-redrawn"
 
 
+def spread_of(name: str, problem: str) -> Check:
+    found = run_spread(fair(problem), name.lower())
+    words = f"spread of {name} over runs at the worst λ, share of what λ moves"
+    return Check(words, found, high=0.1, digits=2)
+
+
 def converges(problem: str) -> Checks:
-    spreads = {name: spread_over_runs(fair(problem), name.lower()) for name in ("NDCG", "D_group")}
-    words = "over runs at the worst λ, share of what λ moves"
-    return tuple(
-        Check(f"spread of {name} {words}", found, high=0.1, digits=2)
-        for name, found in spreads.items()
-    )
+    return spread_of("NDCG", problem), spread_of("D_group", problem)
 
 
 def fails(method: str, prefix: str = "") -> Checks:
@@ -56,9 +48,8 @@ def over_lottery(method: str, prefix: str = "") -> Checks:
 
 
 def believed_gone(scaling: str = "definition", at: float = 0.2, pick: Any = min) -> Checks:
-    point = Point(f"post_processing-{scaling}-{REDRAWN}", "d_group_estimated", at)
-    words = {min: "lowest", max: "highest"}[pick]
-    found = extreme(point, pick)
+    found = extreme(Point(f"post_processing-{scaling}-{REDRAWN}", "d_group_estimated", at), pick)
+    words = "lowest" if pick is min else "highest"
     return (Check(f"D_group on the estimates, {words} of all draws", found, high=1e-6, digits=5),)
 
 
@@ -95,7 +86,7 @@ _CHECKS: dict[str, tuple[Checks, dict[str, Checks]]] = {
     "G5": (
         better(REDRAWN, POST | deltr()),
         readings(lambda *gap: better(REDRAWN, deltr(*gap)))
-        | {"where the baseline is at its fairest": better(REDRAWN, POST | deltr(), LOWEST)},
+        | {"where the baseline is at its fairest": better(REDRAWN, POST | deltr(), lowest=True)},
     ),
     "G6": (
         believed_gone(),

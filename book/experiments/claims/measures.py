@@ -7,20 +7,21 @@ number. Where a result lists its test queries, the interval covers their choice 
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Concatenate, NamedTuple, ParamSpec
 
 import numpy as np
 from scipy.stats import chi2
 
-from experiments.claims.verdicts import Cells, Estimate, MissingCellsError
+from experiments.claims.verdicts import Estimate
 from experiments.mixtures import heated, lottery
-from experiments.summary import over_seeds
+from experiments.summary import Cells, MissingCellsError, by_seed, over_seeds
 
 Measure = Callable[[Cells], Estimate]
 #: A number of a result: its name, or a function of the result.
 Figure = str | Callable[[Mapping[str, Any]], float]
 BySeed = dict[int, float]
 DRAWS = 4000
+P = ParamSpec("P")
 
 
 class Point(NamedTuple):
@@ -34,11 +35,8 @@ class Point(NamedTuple):
     at: float | str = 0.0
 
 
-# From cells to numbers
-
-
 def chosen(cells: Cells, method: str) -> list[Mapping[str, Any]]:
-    """The finished cells of a stored method name."""
+    """The finished cells of a stored method."""
     found = [c for c in cells if c["method"] == method and c["status"] == "done"]
     if not found:
         raise MissingCellsError(f"no cells of {method}")
@@ -49,30 +47,27 @@ def lambdas(cells: Cells, method: str) -> list[float]:
     return sorted({cell["lam"] for cell in chosen(cells, method)})
 
 
-def at_point(cells: Cells, point: Point) -> list[Mapping[str, Any]]:
-    """The cells of a point, one for each seed."""
+def at_point(cells: Cells, point: Point) -> dict[int, Mapping[str, Any]]:
+    """The results of a point by seed."""
     lam = point.at
     if lam == "lowest":
         above = [lam for lam in lambdas(cells, point.method) if lam > 0]
         lam = min(above, key=lambda lam: np.mean([*values(cells, point._replace(at=lam)).values()]))
     elif isinstance(lam, str):
         lam = lambdas(cells, point.method)[{"first": 0, "last": -1}[lam]]
-    found = [cell for cell in chosen(cells, point.method) if cell["lam"] == lam]
-    if not found:
-        raise MissingCellsError(f"no cells of {point.method} at λ = {lam:g}")
-    return found
+    return by_seed(cells, point.method, lam)
 
 
 def values(cells: Cells, point: Point) -> BySeed:
     """The number by seed."""
-    figure, results = point.figure, {c["seed"]: c["result"] for c in at_point(cells, point)}
-    return {seed: figure(r) if callable(figure) else r[figure] for seed, r in results.items()}
+    figure, found = point.figure, at_point(cells, point)
+    return {seed: figure(r) if callable(figure) else r[figure] for seed, r in found.items()}
 
 
 def pairs(first: BySeed, second: BySeed) -> tuple[np.ndarray, np.ndarray]:
     """The values of the seeds that both have; where nothing is drawn one run stands for all."""
     if len(second) == 1:
-        second = dict.fromkeys(first, next(iter(second.values())))
+        second = dict.fromkeys(first, *second.values())
     seeds = sorted(first.keys() & second.keys())
     if not seeds:
         raise MissingCellsError("no seed has both settings")
@@ -81,8 +76,8 @@ def pairs(first: BySeed, second: BySeed) -> tuple[np.ndarray, np.ndarray]:
 
 def per_query(cells: Cells, point: Point) -> np.ndarray | None:
     """The listed values ``(runs, queries)`` of a point, None where the cells do not list them."""
-    lists = [cell["result"].get(f"{point.figure}_per_query") for cell in at_point(cells, point)]
-    return None if any(entry is None for entry in lists) else np.array(lists, float)
+    lists = [r.get(f"{point.figure}_per_query") for r in at_point(cells, point).values()]
+    return None if None in lists else np.array(lists, float)
 
 
 def angle(result: Mapping[str, Any]) -> float:
@@ -103,22 +98,25 @@ def opposite(result: Mapping[str, Any]) -> float:
 # Measurements
 
 
-def level(point: Point) -> Measure:
+def measurement(function: Callable[Concatenate[Cells, P], Estimate]) -> Callable[P, Measure]:
+    """What is written as ``level(cells, point)`` is called as ``level(point)(cells)``."""
+    return lambda *args, **how: lambda cells: function(cells, *args, **how)
+
+
+@measurement
+def level(cells: Cells, point: Point) -> Estimate:
     """The mean over seeds."""
-    return lambda cells: mean(list(values(cells, point).values()))
+    return mean(list(values(cells, point).values()))
 
 
-def minus(first: Point, second: Point, *, ratio: bool = False) -> Measure:
+@measurement
+def minus(cells: Cells, first: Point, second: Point, ratio: bool = False) -> Estimate:
     """One number minus another, or with ``ratio`` as a share of it."""
-
-    def measure(cells: Cells) -> Estimate:
-        listed = per_query(cells, first), per_query(cells, second)
-        if listed[0] is not None and listed[1] is not None:
-            return crossed(listed[0], listed[1], np.divide if ratio else np.subtract)
-        a, b = pairs(values(cells, first), values(cells, second))
-        return quotient(a, b) if ratio else mean(a - b, f"{len(a)} paired seeds")
-
-    return measure
+    listed = per_query(cells, first), per_query(cells, second)
+    if listed[0] is not None and listed[1] is not None:
+        return crossed(listed[0], listed[1], np.divide if ratio else np.subtract)
+    a, b = pairs(values(cells, first), values(cells, second))
+    return quotient(a, b) if ratio else mean(a - b, f"{len(a)} paired seeds")
 
 
 def ahead(method: str, other: str, figure: str, at: float = 0.0) -> Measure:
@@ -136,49 +134,37 @@ def remaining(method: str, figure: Figure, end: Any = "last") -> Measure:
     return minus(Point(method, figure, end), Point(method, figure, "first"), ratio=True)
 
 
-def extreme(point: Point, pick: Callable[..., float] = min) -> Measure:
+@measurement
+def extreme(cells: Cells, point: Point, pick: Callable[..., float] = min) -> Estimate:
     """The lowest or highest of all seeds: a fact about the runs, with nothing left to estimate."""
-
-    def measure(cells: Cells) -> Estimate:
-        found = values(cells, point).values()
-        top = pick(found)
-        return Estimate(top, top, top, f"{pick.__name__} of {len(found)} seeds")
-
-    return measure
+    found = values(cells, point).values()
+    top = pick(found)
+    return Estimate(top, top, top, f"{pick.__name__} of {len(found)} seeds")
 
 
-def spread_over_runs(method: str, figure: str) -> Measure:
+@measurement
+def run_spread(cells: Cells, method: str, figure: str) -> Estimate:
     """The standard deviation over runs at the worst lambda, as a share of what lambda moves."""
-
-    def measure(cells: Cells) -> Estimate:
-        points = [Point(method, figure, lam) for lam in lambdas(cells, method)]
-        found = [list(values(cells, point).values()) for point in points]
-        if min(map(len, found)) < 2:
-            raise MissingCellsError(f"{method} has one seed at some lambda")
-        means = [float(np.mean(v)) for v in found]
-        return spread(max(found, key=np.std), max(means) - min(means))
-
-    return measure
+    points = [Point(method, figure, lam) for lam in lambdas(cells, method)]
+    found = [list(values(cells, point).values()) for point in points]
+    if min(map(len, found)) < 2:
+        raise MissingCellsError(f"{method} has one seed at some lambda")
+    means = [float(np.mean(v)) for v in found]
+    return spread(max(found, key=np.std), max(means) - min(means))
 
 
-def overlap(method: str, figure: str, relative: bool = False) -> Measure:
-    """Test minus training at the lambda where they differ most, over seeds.
-
-    ``relative``: as a share of the training value at the first lambda.
-    """
-
-    def measure(cells: Cells) -> Estimate:
-        start = values(cells, Point(method, f"train_{figure}", "first"))
-        unit = float(np.mean(list(start.values()))) if relative else 1.0
-        gaps = []
-        for lam in lambdas(cells, method):
-            parts = (values(cells, Point(method, f"{p}_{figure}", lam)) for p in ("test", "train"))
-            test, train = pairs(*parts)
-            gaps.append((test - train) / unit)
-        worst = max(gaps, key=lambda gap: abs(np.mean(gap)))
-        return mean(worst, f"{len(worst)} paired seeds, worst λ")
-
-    return measure
+@measurement
+def overlap(cells: Cells, method: str, figure: str, relative: bool = False) -> Estimate:
+    """Test minus training where they differ most; ``relative`` to training at the first lambda."""
+    start = values(cells, Point(method, f"train_{figure}", "first"))
+    unit = float(np.mean(list(start.values()))) if relative else 1.0
+    gaps = []
+    for lam in lambdas(cells, method):
+        parts = (values(cells, Point(method, f"{p}_{figure}", lam)) for p in ("test", "train"))
+        test, train = pairs(*parts)
+        gaps.append((test - train) / unit)
+    worst = max(gaps, key=lambda gap: abs(np.mean(gap)))
+    return mean(worst, f"{len(worst)} paired seeds, worst λ")
 
 
 # At equal disparity
@@ -213,34 +199,29 @@ def lines(cells: Cells, curve: Curve, uniform: str) -> dict[int, list[np.ndarray
 
 
 def best(found: Sequence[np.ndarray], most: float) -> float:
-    """The highest NDCG of some lines at a disparity of at most ``most``.
-
-    >>> best([np.array([[1.0, 0.8], [0.2, 0.0]])], 0.1)
-    0.9
-    """
+    """The highest NDCG of some lines at a disparity of at most ``most``."""
     return max(float(np.interp(most, d[::-1], ndcg[::-1])) for ndcg, d in found)
 
 
-def lead(mine: Curve, theirs: Curve, uniform: str, part: float | None = 0.5) -> Measure:
+@measurement
+def lead(
+    cells: Cells, mine: Curve, theirs: Curve, uniform: str, part: float | None = 0.5
+) -> Estimate:
     """NDCG of one curve minus that of another, both at the same D_group.
 
     The disparity is a part of the first method's at lambda 0, or with ``part=None`` the lowest
     that the other reaches without random lists.
     """
-
-    def measure(cells: Cells) -> Estimate:
-        start = values(cells, Point(mine.method, f"{mine.prefix}d_group", "first"))
-        own, other = lines(cells, mine, uniform), lines(cells, theirs, uniform)
-        found = []
-        for seed in sorted(start.keys() & own.keys() & other.keys()):
-            lowest = min(d[0] for _, d in other[seed])
-            most = lowest if part is None else part * start[seed]
-            found.append(best(own[seed], most) - best(other[seed], most))
-        if not found:
-            raise MissingCellsError(f"no seed has {mine.method}, {theirs.method} and {uniform}")
-        return mean(found, f"{len(found)} paired seeds")
-
-    return measure
+    start = values(cells, Point(mine.method, f"{mine.prefix}d_group", "first"))
+    own, other = lines(cells, mine, uniform), lines(cells, theirs, uniform)
+    found = []
+    for seed in sorted(start.keys() & own.keys() & other.keys()):
+        lowest = min(d[0] for _, d in other[seed])
+        most = lowest if part is None else part * start[seed]
+        found.append(best(own[seed], most) - best(other[seed], most))
+    if not found:
+        raise MissingCellsError(f"no seed has {mine.method}, {theirs.method} and {uniform}")
+    return mean(found, f"{len(found)} paired seeds")
 
 
 # Intervals
@@ -253,10 +234,7 @@ def mean(numbers: Sequence[float] | np.ndarray, over: str = "") -> Estimate:
 
 
 def quotient(above: np.ndarray, below: np.ndarray) -> Estimate:
-    """mean(above) / mean(below) of paired values, its interval by linearisation.
-
-    The error of r = a/b is that of the mean of (a_i - r b_i) / b, again with Student's t.
-    """
+    """r = a / b of the means of paired values; its error is that of the mean of (aᵢ - r bᵢ) / b."""
     r = float(above.mean() / below.mean())
     half = over_seeds((above - r * below) / below.mean()).half
     return Estimate(r, r - half, r + half, f"{len(above)} paired seeds")
@@ -272,8 +250,7 @@ def spread(numbers: Sequence[float], unit: float) -> Estimate:
 def crossed(first: np.ndarray, second: np.ndarray, statistic: Callable[..., Any]) -> Estimate:
     """``statistic(mean first, mean second)`` of two ``(runs, queries)`` tables with equal queries.
 
-    The interval is a bootstrap that draws queries anew, the same for both, and runs anew. Runs are
-    paired if both tables have as many.
+    A bootstrap draws queries anew, the same for both, and runs, paired if both have as many.
     """
     rng = np.random.default_rng(0)
     (runs, queries), other = first.shape, len(second)

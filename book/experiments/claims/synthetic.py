@@ -24,13 +24,8 @@ from experiments.claims.measures import (
 )
 from experiments.claims.verdicts import Beside, Check, Checks
 
-#: Disparities at which methods are compared, as parts of PG-Rank's own; None: the other's lowest.
-PARTS: dict[float | None, str] = {
-    0.75: "¾ of PG-Rank's D_group",
-    0.5: "½ of PG-Rank's D_group",
-    0.25: "¼ of PG-Rank's D_group",
-}
-LOWEST: dict[float | None, str] = {None: "its own lowest D_group"}
+#: Disparities at which methods are compared, as parts of PG-Rank's own.
+PARTS = {0.75: "¾", 0.5: "½", 0.25: "¼"}
 #: Rivals by their words: the stored name, and "sorted_" for the most probable ranking.
 POST = {"post-processing": ("post_processing-definition", "")}
 FACTOR = {"post-processing (with the factor)": ("post_processing-authors", "")}
@@ -64,16 +59,15 @@ def trades_off(problem: str) -> Checks:
     )
 
 
-def better(
-    problem: str, rivals: dict[str, tuple[str, str]], parts: dict[float | None, str] = PARTS
-) -> Checks:
+def better(problem: str, rivals: dict[str, tuple[str, str]], lowest: bool = False) -> Checks:
     """NDCG at equal disparity. Every method may choose its λ, and may draw lots."""
     found = []
     for words, (key, prefix) in rivals.items():
         ours, theirs = Curve(fair(problem)), Curve(f"{key}-{problem}", prefix)
-        for part, at in parts.items():
+        for part in [None] if lowest else PARTS:
+            at = f"{PARTS[part]} of PG-Rank's" if part else "its own lowest"
             measure = lead(ours, theirs, f"uniform-{problem}", part)
-            found.append(Check(f"NDCG minus that of {words}, at {at}", measure, low=0.0))
+            found.append(Check(f"NDCG minus that of {words}, at {at} D_group", measure, low=0.0))
     return tuple(found)
 
 
@@ -108,17 +102,15 @@ def angle_of(problem: str, words: str, low: float, high: float, at: float = 0.0)
     return Check(f"angle {words}", found, low, high, digits=1)
 
 
+def falls(words: str, problem: str, figure: Figure, digits: int, start: float, end: float) -> Check:
+    found = change(fair(problem), figure, start, end)
+    return Check(f"change in {words}, λ from {start:g} to {end:g}", found, high=0.0, digits=digits)
+
+
 def halves(words: str, problem: str, figure: Figure, digits: int) -> Checks:
     """A number must fall from λ = 0 to 5, and from there to 25."""
-    return tuple(
-        Check(
-            f"change in {words}, λ from {start:g} to {end:g}",
-            change(fair(problem), figure, start, end),
-            high=0.0,
-            digits=digits,
-        )
-        for start, end in ((0.0, 5.0), (5.0, 25.0))
-    )
+    spans = ((0.0, 5.0), (5.0, 25.0))
+    return tuple(falls(words, problem, figure, digits, *span) for span in spans)
 
 
 def length_matters(problem: str) -> Checks:
@@ -127,14 +119,14 @@ def length_matters(problem: str) -> Checks:
         minus(Point(method, name, at), Point(method, f"sorted_{name}", at))
         for name in ("ndcg", "d_group")
     )
-    turned = change(method, "sorted_d_group", 0.0, at)
-    return (
-        Check("NDCG at λ = 25, θ as learned minus the same direction, infinitely long",
-              useful, high=0.0),
-        Check("D_group, the same comparison", unfair, high=0.0),
-        Check("D_group of the infinitely long θ, direction of λ = 25 minus that of 0",
-              turned, high=0.0),
-    )  # fmt: skip
+    found = {
+        "NDCG at λ = 25, θ as learned minus the same direction, infinitely long": useful,
+        "D_group, the same comparison": unfair,
+        "D_group of the infinitely long θ, direction of λ = 25 minus that of 0": change(
+            method, "sorted_d_group", 0.0, at
+        ),
+    }
+    return tuple(Check(words, measure, high=0.0) for words, measure in found.items())
 
 
 def less_fair(problem: str, scaling: str = "definition") -> Checks:
@@ -154,6 +146,10 @@ def checks_of(problem: str) -> dict[str, Checks]:
     believed, true = remaining(post, "d_group_estimated"), remaining(post, "d_group")
     turn = change(fair(problem), angle, 0.0, 25.0)
     used = ahead(f"fixed-0.25-{problem}", f"fixed-0-{problem}", "d_group")
+    left, x_2 = (
+        "D_group on the estimates, largest λ, share of λ = 0",
+        "a quarter of x₂ in the score",
+    )
     never = -math.inf
     return {
         "S1": (angle_of(problem, "of θ at λ = 0, in degrees, where 45 is θ₁ = θ₂", 40.0, 50.0),),
@@ -171,18 +167,14 @@ def checks_of(problem: str) -> dict[str, Checks]:
             by_direction(problem),
         ),
         "S8": (
-            Check(
-                "D_group on the estimates, largest λ, share of λ = 0", believed, high=0.1, digits=2
-            ),
+            Check(left, believed, high=0.1, digits=2),
             Check("true D_group, the same", true, low=0.5, digits=2),
         ),
         "S9": less_fair(problem),
         "S10": little_effect(problem),
         "S11": better(problem, deltr()),
         "S12": better(problem, POST),
-        "S13": (
-            Check("D_group with a quarter of x₂ in the score, minus without x₂", used, low=0.0),
-        ),
+        "S13": (Check(f"D_group with {x_2}, minus without x₂", used, low=0.0),),
         "S14": other_side(problem),
     }
 
@@ -200,19 +192,13 @@ OTHERS: dict[str, dict[str, Checks]] = {
     "S11": readings(lambda *gap: better("clip5", deltr(*gap))),
     "S12": {
         WITH_FACTOR: better("clip5", FACTOR),
-        "where post-processing is at its fairest": better("clip5", POST | FACTOR, LOWEST),
+        "where post-processing is at its fairest": better("clip5", POST | FACTOR, lowest=True),
     },
 }
-AT_FOUR = checks_of("clip4")
-CHECKS = {
-    name: (
-        checks,
-        (
-            *(Beside(label, "synthetic", of) for label, of in OTHERS.get(name, {}).items()),
-            Beside("relevance clipped at 4, as the authors ran it", "synthetic", AT_FOUR[name]),
-        ),
-    )
-    for name, checks in checks_of("clip5").items()
-}
+CHECKS: dict[str, tuple[Checks, tuple[Beside, ...]]] = {}
+for name, at_four in checks_of("clip4").items():
+    others = OTHERS.get(name, {}) | {"relevance clipped at 4, as the authors ran it": at_four}
+    beside = tuple(Beside(label, "synthetic", of) for label, of in others.items())
+    CHECKS[name] = checks_of("clip5")[name], beside
 ELSEWHERE = Beside("on German Credit, queries redrawn", "german", other_side("sex-redrawn"))
 CHECKS["S14"] = (CHECKS["S14"][0], (*CHECKS["S14"][1], ELSEWHERE))

@@ -5,11 +5,12 @@ cells and says in which region the claim puts it. Nobody types a verdict: `decid
 """
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal, get_args
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Literal, NamedTuple, get_args
 
-Cells = Sequence[Mapping[str, Any]]
+from experiments.summary import Cells, MissingCellsError
+
 #: Stored cells by the name of their result directory.
 Results = Mapping[str, Cells]
 Outcome = Literal["yes", "no", "open", "missing"]
@@ -17,22 +18,13 @@ Verdict = Literal["holds", "holds in part", "does not hold", "cannot be tested h
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 
 
-class MissingCellsError(LookupError):
-    """The cells that a check needs are not among those given."""
-
-
-@dataclass(frozen=True)
-class Estimate:
+class Estimate(NamedTuple):
     """A number, its 95 % interval (nan where there is none), and what the interval is over."""
 
     value: float
     low: float
     high: float
     over: str
-
-    @property
-    def has_interval(self) -> bool:
-        return not (math.isnan(self.low) or math.isnan(self.high))
 
 
 @dataclass(frozen=True)
@@ -47,11 +39,7 @@ class Check:
 
     @property
     def region(self) -> str:
-        """The criterion in words.
-
-        >>> Check("x", len, low=0.0).region, Check("x", len, low=-0.25, high=0.25).region
-        ('above 0', 'between −0.25 and 0.25')
-        """
+        """The criterion in words, such as "above 0"."""
         low, high = (f"{end:g}".replace("-", "−") for end in (self.low, self.high))
         if math.isinf(self.low):
             return f"below {high}"
@@ -60,10 +48,8 @@ class Check:
     def outcome(self, found: Estimate) -> Outcome:
         """Whether all of the interval lies in the region ("yes"), none ("no"), or a part ("open").
 
-        Without an interval nothing is decided.
+        Without an interval nothing is decided: no comparison with nan is true.
         """
-        if not found.has_interval:
-            return "open"
         if self.low < found.low and found.high < self.high:
             return "yes"
         return "no" if found.high <= self.low or found.low >= self.high else "open"
@@ -72,8 +58,7 @@ class Check:
 Checks = tuple[Check, ...]
 
 
-@dataclass(frozen=True)
-class Beside:
+class Beside(NamedTuple):
     """The same question asked elsewhere; shown next to a verdict, never part of it."""
 
     label: str
@@ -103,8 +88,7 @@ class Claim:
     beside: tuple[Beside, ...] = ()
 
 
-@dataclass(frozen=True)
-class Finding:
+class Finding(NamedTuple):
     """What one check found; ``why`` says what is missing."""
 
     check: Check
@@ -121,7 +105,7 @@ class Judged:
     verdict: Verdict
     findings: tuple[Finding, ...] = ()
     parts: tuple["Judged", ...] = ()
-    beside: tuple[tuple[Beside, tuple[Finding, ...]], ...] = field(default=(), repr=False)
+    beside: tuple[tuple[Beside, tuple[Finding, ...]], ...] = ()
 
 
 def decide(outcomes: Iterable[Outcome]) -> Verdict:
@@ -133,13 +117,11 @@ def decide(outcomes: Iterable[Outcome]) -> Verdict:
     >>> decide(["yes", "yes"]), decide(["yes", "open"]), decide(["no", "open"]), decide(["open"])
     ('holds', 'holds in part', 'does not hold', 'cannot be tested here')
     """
-    found = list(outcomes)
+    found = set(outcomes)
     if not found:
         raise ValueError("decide: there are no outcomes; give at least one check.")
-    if all(outcome == "yes" for outcome in found):
-        return "holds"
     if "yes" in found:
-        return "holds in part"
+        return "holds" if found == {"yes"} else "holds in part"
     return "does not hold" if "no" in found else "cannot be tested here"
 
 
@@ -147,9 +129,6 @@ def combine(verdicts: Iterable[Verdict]) -> Verdict:
     """The verdict on a sentence that sums up others: the same rule, one level up.
 
     What holds in part counts as both a yes and a no.
-
-    >>> combine(["holds", "cannot be tested here"])
-    'holds in part'
     """
     as_outcomes: dict[Verdict, tuple[Outcome, ...]] = {
         "holds": ("yes",),
@@ -185,9 +164,8 @@ def judge_all(claims: Iterable[Claim], results: Results) -> list[Judged]:
     """All verdicts, in the order of the claims; a summing-up may come before its parts."""
     claims = list(claims)
     own = {claim.id: judge(claim, results) for claim in claims if not claim.parts}
-    board = []
     for claim in claims:
-        parts = tuple(own[part] for part in claim.parts)
-        sums_up = parts and Judged(claim, combine(part.verdict for part in parts), parts=parts)
-        board.append(sums_up or own[claim.id])
-    return board
+        if claim.parts:
+            parts = tuple(own[part] for part in claim.parts)
+            own[claim.id] = Judged(claim, combine(part.verdict for part in parts), parts=parts)
+    return [own[claim.id] for claim in claims]
