@@ -241,23 +241,28 @@ def test_the_seed_fixes_the_draws(here, capsys, monkeypatch):
     assert all(sorted(row["ranking"]) == [0, 1, 2, 3, 4] for row in rows)
 
 
-def test_trec_eval_reads_a_run_and_finds_our_ndcg(here, capsys):
-    """Names of documents and queries survive; a draw is a run."""
-    call = ["rank", "model", "test.txt", "--seed", "5"]
+@pytest.mark.parametrize("samples", [1, 3])
+def test_trec_eval_reads_the_runs_and_finds_our_ndcg(here, capsys, samples):
+    """Names of documents and queries survive; each draw is a run of its own."""
+    files = ["run.txt"] if samples == 1 else [f"run.{i}.txt" for i in range(samples)]
+    call = ["rank", "model", "test.txt", "--samples", samples, "--seed", "5"]
     expected = json_lines(run(capsys, *call)[1])
-    code, out, _ = run(capsys, *call, "--format", "trec")
-    assert code == 0
+    assert run(capsys, *call, "--format", "trec", "--output", "run.txt")[:2] == (0, "")
+    assert sorted(p.name for p in here.glob("*run*")) == files
     data = load_letor("test.txt")
     judged = {
         str(qid): {str(i): int(r) for i, r in enumerate(query.relevance.tolist())}
         for qid, query in zip(data.query_ids.tolist(), data, strict=True)
     }
-    read = pytrec_eval.parse_run(io.StringIO(out))
-    found = pytrec_eval.RelevanceEvaluator(judged, {"ndcg"}).evaluate(read)
-    for qid, query, row in zip(judged, data, expected, strict=True):
-        grades, order = query.relevance.floor(), torch.tensor(row["ranking"])
-        ours = fl.ndcg(order, grades, gain=fl.linear_gain, undefined=0.0)
-        assert found[qid]["ndcg"] == pytest.approx(float(ours), abs=1e-6)
+    for sample, file in enumerate(files):
+        with open(file) as stream:
+            read = pytrec_eval.parse_run(stream)
+        found = pytrec_eval.RelevanceEvaluator(judged, {"ndcg"}).evaluate(read)
+        rankings = [row["ranking"] for row in expected if row["sample"] == sample]
+        for qid, query, ranking in zip(judged, data, rankings, strict=True):
+            grades, order = query.relevance.floor(), torch.tensor(ranking)
+            ours = fl.ndcg(order, grades, gain=fl.linear_gain, undefined=0.0)
+            assert found[qid]["ndcg"] == pytest.approx(float(ours), abs=1e-6)
 
 
 def test_documents_keep_their_names(here, capsys):
@@ -354,14 +359,14 @@ MISTAKES = {
     "half an epoch": ([*FIT, "--epochs", "0.5"], 2, "0.5 is not a whole number"),
     "no epoch": ([*FIT, "--epochs", "0"], 2, "epochs is 0"),
     "threshold": ([*FIT, *GROUPS, "--group-threshold", "x"], 2, "invalid float value: 'x'"),
-    "grade 200": (["fit", "steep.txt", "--out", "new"], 1, "its gain[0] is inf"),
+    "grade 200": (["fit", "steep.txt", "--out", "new"], 1, "relevance is too large for torch.float32: its gain"),
     "grade 200 there": (["evaluate", "model", "steep.txt"], 1, "its gain[0] is"),
     "query file": (["fit", "q.txt", "--out", "new"], 1, "q.txt.query: the counts add up to 5"),
     "seed": ([*FIT, "--seed", 10**23], 2, "--seed: 100000000000000000000000 is not a whole"),
     "seed of rank": (["rank", "model", "test.txt", "--seed", 10**23], 2, "is not a whole"),
     "empty out": (["fit", "train.txt", "--out", ""], 2, "--out: the name is empty"),
     "runs to stdout": (
-        ["rank", "model", "test.txt", "--format", "trec", "--samples", "2"], 2, "another --seed"
+        ["rank", "model", "test.txt", "--format", "trec", "--samples", "2"], 2, "give --output"
     ),
     "one group": ([*FIT, "--group-feature", "3", "--group-threshold", "9", "--lam", "1"], 2,
                   "needs documents of two groups in train.txt"),
@@ -376,6 +381,7 @@ MISTAKES = {
     "sweep without lambda": (["sweep", "train.txt", "--test", "x", "--out", "new"], 2, "--lam"),
     "sweep at minus one": ([*SWEEP, *GROUPS, "--lam", "-1"], 1, "lam is -1.0; give a finite"),
     "sweep to nowhere": ([*SWEEP[:-1], ""], 2, "the name is empty"),
+    "test without a budget": ([*FIT, "--test", "test.txt"], 2, "reports on a --budget"),
     "lam and budget": ([*FIT, "--lam", "1", "--budget", "1"], 2, "not allowed with"),
     "one sample": ([*FIT, "--samples", "1"], 2, "needs at least two"),
     "no groups": ([*FIT, "--lam", "1"], 2, "--group-feature ID or --groups FILE"),
@@ -570,18 +576,28 @@ def test_a_budget_is_kept_or_the_command_fails(here, capsys):
     assert notes["disparity"] > notes["delta"] == 0.0
 
 
-def test_a_budget_is_held_on_validation(here, capsys):
+def test_a_budget_is_held_on_validation_and_told_for_every_file(here, capsys):
     """With the disparity that `evaluate` finds on each file."""
-    fit = ["fit", "train.txt", "--valid", "valid.txt", *GROUPS, *QUICK, "--budget", "0.004"]
+    files = ["--valid", "valid.txt", "--test", "test.txt"]
+    fit = ["fit", "train.txt", *files, *GROUPS, *QUICK, "--budget", "0.004"]
     code, _, err = run(capsys, *fit, "--out", "b")
     notes = load_model("b").meta["notes"]["budget"]
+    found = notes["found"]
     assert code == 0
-    assert notes["disparity"] <= notes["delta"] == 0.004
+    assert notes["disparity"] == found["valid"] <= notes["delta"] == 0.004
     assert notes["lam"] > 0, err  # it binds
-    assert f"disparity {notes['disparity']:.3g} at lambda {notes['lam']:g}: " in err
-    for file, name in (("train.txt", "train_disparity"), ("valid.txt", "disparity")):
-        judged = float(table(capsys, "b", file)[1]["D_group"][0])
-        assert judged == pytest.approx(notes[name], abs=6e-5)
+    told = ", ".join(f"{found[part]:.3g} on {part}" for part in ("train", "valid", "test"))
+    assert f"disparity {told}, at lambda {notes['lam']:g}: " in err
+    for part, value in found.items():
+        judged = float(table(capsys, "b", f"{part}.txt")[1]["D_group"][0])
+        assert judged == pytest.approx(value, abs=6e-5)
+    # Nothing to be fair to on valid, all of TRAIN's disparity on test: said, and no failure.
+    Path("none.txt").write_text("1 qid:1 1:1 2:1 3:0\n1 qid:1 1:2 2:1 3:0\n")
+    blind = ["--valid", "none.txt", "--test", "train.txt"]
+    code, _, err = run(capsys, *fit[:2], *blind, *fit[6:], "--out", "c")
+    assert code == 0
+    assert ", at lambda 0: " in err
+    assert "it does not carry over to test" in err
 
 
 def test_several_training_files_are_one(here, capsys):

@@ -76,6 +76,7 @@ OPTIONS: dict[str, tuple[Any, Any, str]] = {
     "--undefined": (("0", "1", "skip"), "1", "NDCG of a query with nothing relevant; skip leaves "
                     "such queries out, and those without D_group, which is 0 there otherwise"),
     "--format": (("jsonl", "trec"), "jsonl", "see above"),
+    "--output": (path, None, "file for the rankings instead of stdout"),
     "--seeds": (COUNT, 5, "runs at each lambda"),
     "--jobs": (COUNT, 1, "processes on this machine"),
     "--scheduler": (path, None, "address of a Dask cluster to use instead"),

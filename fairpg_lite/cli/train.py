@@ -70,6 +70,8 @@ def fit_options(parser: argparse.ArgumentParser) -> None:
     _training_options(parser)
     cli.add(parser, "--seed")
     cli.add(parser.add_mutually_exclusive_group(), "--lam", "--budget")
+    cli.add(parser, "--test", help="LETOR file whose disparity a --budget reports, too")
+    cli.add(parser, "--test-groups")
 
 
 def fit(args: argparse.Namespace) -> int:
@@ -85,7 +87,9 @@ def fit(args: argparse.Namespace) -> int:
       fairpg-lite fit train.txt --valid valid.txt --group-feature 5 --budget 0.01 --out model/
     """
     config = _config(args)
-    prepare, data = _data(args, args.lam > 0 or args.budget is not None, "valid")
+    if args.budget is None and args.test is not None:
+        raise cli.UsageError("--test reports on a --budget; judge a model by fairpg-lite evaluate.")
+    prepare, data = _data(args, args.lam > 0 or args.budget is not None, "valid", "test")
     scorer = training.new_scorer(data["train"], args.hidden, args.seed)
     asked = [config.to_dict(), prepare.to_dict(), str(scorer), args.budget]
     asked += [dataset.fingerprint() for dataset in data.values()]
@@ -109,9 +113,16 @@ def fit(args: argparse.Namespace) -> int:
     else:
         found = fit_to_budget(scorer, data["train"], args.budget, config, **how)
         history, config = found.history, replace(config, lam=found.lam)
-        names = ("delta", "lam", "utility", "disparity", "train_disparity", "message")
-        notes["budget"] = {name: getattr(found, name) for name in names}
-        cli.say(args, f"disparity {found.disparity:.3g} at lambda {found.lam:g}: {found.message}")
+        parts = {}
+        for part, queries in data.items():
+            _, parts[part] = training.objective_on(scorer, queries, config)
+        names = ("delta", "lam", "utility", "disparity", "message")
+        notes["budget"] = {name: getattr(found, name) for name in names} | {"found": parts}
+        told = ", ".join(f"{value:.3g} on {part}" for part, value in parts.items())
+        over = parts.get("test", 0.0) > args.budget >= found.disparity
+        told += f", at lambda {found.lam:g}: {found.message}"
+        told += "; it does not carry over to test" if over else ""
+        cli.say(args, f"disparity {told}")
     made: dict[str, Any] = {"prepare": prepare, "config": config, "notes": notes}
     save_model(scorer, out, history=history, overwrite=args.force, **made)
     _clear(out)

@@ -2,13 +2,18 @@
 
 import argparse
 import json
+import sys
+from collections.abc import Sequence
+from contextlib import ExitStack
 from itertools import repeat
 from math import isnan, nan
-from typing import Any
+from pathlib import Path
+from typing import Any, TextIO
 
 import numpy as np
 import torch
 
+from fairpg_lite._files import whole_file
 from fairpg_lite.cli import _common as cli
 from fairpg_lite.data import RankingDataset
 from fairpg_lite.evaluate import MEASURES
@@ -116,7 +121,7 @@ def _shown(*values: float) -> str:
 
 
 def rank_options(parser: argparse.ArgumentParser) -> None:
-    cli.add(parser, "model", "file", "--format", "--n-features")
+    cli.add(parser, "model", "file", "--format", "--output", "--n-features")
     cli.add(parser, "--samples", default=1, type=cli.COUNT)
     cli.add(parser, "--seed", type=cli.WHOLE, help="of the draws")
 
@@ -129,36 +134,45 @@ def rank(args: argparse.Namespace) -> int:
 
     examples:
       fairpg-lite rank model/ test.txt --samples 3 --seed 7 > rankings.jsonl
-      fairpg-lite rank model/ test.txt --format trec --seed 1 > run.1.txt
+      fairpg-lite rank model/ test.txt --samples 3 --format trec --output run.txt
 
     output: on each line a ranking, best first, {"query": 7, "sample": 0, "ranking": [2, 0, 1]}, or
-      a run as trec_eval reads it, of one draw. Documents have the names that comments give them
-      (#docid = NAME), otherwise numbers from 0 within their query, in the order of the file.
+      runs as trec_eval reads them, one for each draw: run.0.txt, run.1.txt and so on. Documents
+      have the names that comments give them (#docid = NAME), otherwise numbers from 0 within
+      their query, in the order of the file.
     """
+    files = [] if args.output is None else [Path(args.output)]
     if args.format == "trec" and args.samples > 1:
-        raise cli.UsageError("a TREC run is one draw; rank again with another --seed for the next.")
+        if not files:
+            raise cli.UsageError("several draws are several TREC runs; give --output FILE.")
+        files = [files[0].with_suffix(f".{i}{files[0].suffix}") for i in range(args.samples)]
     model = load_model(args.model)
     dataset = _read_for(args, model, None)
     generator = torch.Generator().manual_seed(args.seed)
     queries = np.asarray(dataset.query_ids).tolist()
     given = repeat("") if dataset.documents is None else iter(dataset.documents)
-    for qid, query in zip(queries, dataset, strict=True):
-        n = len(query.relevance)
-        names = [name or i for i, name in zip(range(n), given, strict=False)]
-        with torch.no_grad():
-            policy = PlackettLuce(model.scorer(query.features))
-        step = max(1, _KEYS // n)
-        for start in range(0, args.samples, step):
-            draws = policy.sample((min(step, args.samples - start),), generator)
-            for sample, ranking in enumerate(draws.tolist(), start):
-                _print(args, qid, sample, [names[i] for i in ranking])
+    with ExitStack() as stack:
+        parts = [stack.enter_context(whole_file(file)) for file in files]
+        opened = [stack.enter_context(open(part, "x", encoding="utf-8")) for part in parts]
+        streams: Sequence[TextIO] = opened or [sys.stdout]
+        for qid, query in zip(queries, dataset, strict=True):
+            n = len(query.relevance)
+            names = [name or i for i, name in zip(range(n), given, strict=False)]
+            with torch.no_grad():
+                policy = PlackettLuce(model.scorer(query.features))
+            step = max(1, _KEYS // n)
+            for start in range(0, args.samples, step):
+                draws = policy.sample((min(step, args.samples - start),), generator)
+                for sample, ranking in enumerate(draws.tolist(), start):
+                    text = _text(args.format, qid, sample, [names[i] for i in ranking])
+                    streams[sample % len(streams)].write(text)
     return cli.DONE
 
 
-def _print(args: argparse.Namespace, qid: Any, sample: int, ranking: list[Any]) -> None:
-    if args.format == "jsonl":
-        print(json.dumps({"query": qid, "sample": sample, "ranking": ranking}))
-        return
+def _text(kind: str, qid: Any, sample: int, ranking: list[Any]) -> str:
+    """One ranking as it is written."""
+    if kind == "jsonl":
+        return json.dumps({"query": qid, "sample": sample, "ranking": ranking}) + "\n"
     # query Q0 document rank score run; trec_eval goes by the score, so it falls with the rank.
-    for i, name in enumerate(ranking):
-        print(f"{qid} Q0 {name} {i + 1} {len(ranking) - i} fairpg_lite.{args.seed}")
+    run, n = f"fairpg_lite.{sample}", len(ranking)
+    return "".join(f"{qid} Q0 {name} {i + 1} {n - i} {run}\n" for i, name in enumerate(ranking))
