@@ -196,10 +196,10 @@ def test_fit_and_the_objective(elsewhere, case, kind):
 def test_a_budget(elsewhere):
     data, valid = ragged(0), ragged(1)
     config = TrainConfig(method="exact", lr=0.1, epochs=2, batch_size=4)
-    expected = fit_to_budget(make(), data, 0.02, config, valid=valid, max_rounds=3, progress=False)
+    expected = fit_to_budget(make(), data, 0.02, config, valid=valid, progress=False)
     with elsewhere():
         there, scorer = dataclasses.replace(config, device=ELSEWHERE), make().to(ELSEWHERE)
-        found = fit_to_budget(scorer, data, 0.02, there, valid=valid, max_rounds=3, progress=False)
+        found = fit_to_budget(scorer, data, 0.02, there, valid=valid, progress=False)
     assert found.rounds == [pytest.approx(row, rel=1e-9) for row in expected.rounds]
     assert found.train_disparity == pytest.approx(expected.train_disparity, rel=1e-9)
 
