@@ -359,7 +359,7 @@ MISTAKES = {
     "half an epoch": ([*FIT, "--epochs", "0.5"], 2, "0.5 is not a whole number"),
     "no epoch": ([*FIT, "--epochs", "0"], 2, "epochs is 0"),
     "threshold": ([*FIT, *GROUPS, "--group-threshold", "x"], 2, "invalid float value: 'x'"),
-    "grade 200": (["fit", "steep.txt", "--out", "new"], 1, "relevance is too large for torch.float32: its gain"),
+    "grade 200": (["fit", "steep.txt", "--out", "new"], 1, "relevance is too large"),
     "grade 200 there": (["evaluate", "model", "steep.txt"], 1, "its gain[0] is"),
     "query file": (["fit", "q.txt", "--out", "new"], 1, "q.txt.query: the counts add up to 5"),
     "seed": ([*FIT, "--seed", 10**23], 2, "--seed: 100000000000000000000000 is not a whole"),
