@@ -23,6 +23,7 @@ from fairpg_lite.evaluate import Evaluation, evaluate
 from fairpg_lite.exposure import position_bias, ranking_exposure
 from fairpg_lite.figures import tradeoff
 from fairpg_lite.metrics import (
+    average_precision,
     average_rank,
     dcg,
     err,
@@ -30,6 +31,7 @@ from fairpg_lite.metrics import (
     expected_ndcg,
     ideal_dcg,
     ndcg,
+    reciprocal_rank,
 )
 from fairpg_lite.models import SavedModel, load_model, save_model
 from fairpg_lite.policy import PlackettLuce
@@ -55,6 +57,7 @@ __all__ = [
     "SavedModel",
     "TrainConfig",
     "__version__",
+    "average_precision",
     "average_rank",
     "binary_gain",
     "dcg",
@@ -79,6 +82,7 @@ __all__ = [
     "ndcg",
     "position_bias",
     "ranking_exposure",
+    "reciprocal_rank",
     "run_cells",
     "save_letor",
     "save_model",

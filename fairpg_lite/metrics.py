@@ -198,3 +198,37 @@ def average_rank(rankings: Tensor, relevance: Tensor, *, mask: Tensor | None = N
     grades = gains_of("average_rank", relevance, "linear", mask)
     placed, rank = _in_order("average_rank", rankings, grades, mask)
     return _over((placed * rank).sum(-1), grades.sum(-1), float("nan"))
+
+
+def average_precision(
+    rankings: Tensor, relevance: Tensor, *, k: int | None = None, mask: Tensor | None = None
+) -> Tensor:
+    """Mean over the relevant documents ``(S, …)`` of the precision at their position.
+
+    Any relevance above 0 counts as one; with ``k`` the mean is over min(k, relevant documents).
+    Nothing relevant: 0.
+
+    Chapter 6.
+
+    >>> average_precision(torch.tensor([0, 1, 2]), torch.tensor([1.0, 0.0, 1.0]))
+    tensor(0.8333)
+    """
+    relevant = gains_of("average_precision", relevance, "binary", mask)
+    placed, rank = _in_order("average_precision", rankings, relevant, mask, k)
+    total = relevant.sum(-1).clamp(max=placed.shape[-1])
+    return _over((placed * placed.cumsum(-1) / rank).sum(-1), total, 0.0)
+
+
+def reciprocal_rank(
+    rankings: Tensor, relevance: Tensor, *, k: int | None = None, mask: Tensor | None = None
+) -> Tensor:
+    """One over the position ``(S, …)`` of the first relevant document; 0 if there is none.
+
+    Chapter 6.
+
+    >>> reciprocal_rank(torch.tensor([1, 0]), torch.tensor([1.0, 0.0]))
+    tensor(0.5000)
+    """
+    relevant = gains_of("reciprocal_rank", relevance, "binary", mask)
+    placed, rank = _in_order("reciprocal_rank", rankings, relevant, mask, k)
+    return (placed / rank).amax(-1)

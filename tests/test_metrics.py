@@ -8,11 +8,12 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from oracles import all_rankings
-from sklearn.metrics import ndcg_score
+from sklearn.metrics import average_precision_score, ndcg_score
 from torch.testing import assert_close
 
 from fairpg_lite import (
     PlackettLuce,
+    average_precision,
     average_rank,
     dcg,
     err,
@@ -22,6 +23,7 @@ from fairpg_lite import (
     ndcg,
     position_bias,
     ranking_exposure,
+    reciprocal_rank,
 )
 
 grades = st.lists(st.integers(0, 4), min_size=2, max_size=12)
@@ -47,6 +49,19 @@ def test_ndcg_agrees_with_scikit_learn(relevance, random, k):
     assert abs(float(linear) - ndcg_score([relevance], scores[None], k=k)) < 1e-12
 
 
+@given(grades, st.randoms(use_true_random=False))
+def test_average_precision_agrees_with_scikit_learn(relevance, random):
+    n = len(relevance)
+    ranking = list(range(n))
+    random.shuffle(ranking)
+    scores = np.empty(n)
+    scores[ranking] = -np.arange(n)
+    binary = np.array(relevance) > 0
+    ours = float(average_precision(torch.tensor(ranking), tensor(relevance)))
+    theirs = average_precision_score(binary, scores) if binary.any() else 0.0
+    assert abs(ours - theirs) < 1e-12
+
+
 def err_by_cascade(ranking, relevance, top, k):
     """The user at each position: satisfied and gone, or on to the next."""
     reached, value = 1.0, 0.0
@@ -63,7 +78,14 @@ def test_err_rank_metrics_by_loop(relevance, random, k):
     random.shuffle(ranking)
     r, rel = torch.tensor(ranking), tensor(relevance)
     assert abs(float(err(r, rel, k=k)) - err_by_cascade(ranking, relevance, 4, k)) < 1e-12
-    if sum(relevance):
+    found = [p for p, d in enumerate(ranking, start=1) if relevance[d] > 0]
+    within = [p for p in found if k is None or p <= k]
+    first = 1.0 / within[0] if within else 0.0
+    assert abs(float(reciprocal_rank(r, rel, k=k)) - first) < 1e-12
+    if found:
+        precision = [(i + 1) / p for i, p in enumerate(found) if k is None or p <= k]
+        total = len(found) if k is None else min(k, len(found))
+        assert abs(float(average_precision(r, rel, k=k)) - sum(precision) / total) < 1e-12
         weights = [relevance[d] for d in ranking]
         mean = sum(w * p for p, w in enumerate(weights, start=1)) / sum(weights)
         assert abs(float(average_rank(r, rel)) - mean) < 1e-12
@@ -96,6 +118,8 @@ def test_nothing_relevant_has_the_documented_answers():
     assert ndcg(ranking, relevance) == 1.0
     assert ndcg(ranking, relevance, undefined=0.0) == 0.0
     assert err(ranking, relevance) == 0.0
+    assert average_precision(ranking, relevance) == 0.0
+    assert reciprocal_rank(ranking, relevance) == 0.0
     assert average_rank(ranking, relevance).isnan()
     assert expected_ndcg(torch.ones(3).double(), relevance) == 1.0
 
@@ -116,7 +140,7 @@ def test_padding_is_invisible(relevance, extra, random, k):
     wide = tensor([*relevance, *[4.0] * extra])
     mask = torch.arange(n + extra) < n
     padded = torch.tensor([*ranking, *range(n, n + extra)])
-    for metric in (dcg, ndcg, err, average_rank):
+    for metric in (dcg, ndcg, err, average_rank, average_precision, reciprocal_rank):
         how = {} if metric is average_rank else {"k": k}
         plain = metric(torch.tensor(ranking), tensor(relevance), **how)
         assert_close(metric(padded, wide, **how, mask=mask), plain, equal_nan=True)
@@ -125,7 +149,7 @@ def test_padding_is_invisible(relevance, extra, random, k):
 def test_one_value_per_query_and_sample():
     relevance = torch.rand(2, 3, 5, dtype=torch.float64)
     rankings = PlackettLuce(relevance).sample((4,))
-    for metric in (dcg, ndcg, err, average_rank):
+    for metric in (dcg, ndcg, err, average_rank, average_precision, reciprocal_rank):
         values = metric(rankings, relevance)
         assert values.shape == (4, 2, 3)
         alone = metric(rankings[1, 1, 2], relevance[1, 2])
@@ -143,7 +167,9 @@ def test_position_bias_kinds():
     assert position_bias(4, k=2).tolist() == pytest.approx([1.0, 1 / math.log2(3), 0.0, 0.0])
 
 
-@pytest.mark.parametrize("metric", [dcg, ndcg, err, average_rank])
+@pytest.mark.parametrize(
+    "metric", [dcg, ndcg, err, average_rank, average_precision, reciprocal_rank]
+)
 def test_padding_before_a_real_document_is_refused(metric):
     mask = torch.tensor([True, True, False])
     relevance = torch.tensor([1.0, 0.0, 0.0])
