@@ -1,6 +1,12 @@
 """A class is graded: one row per student, whatever the student's notebook does."""
 
 import json
+import os
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
 
 import pytest
 from class_of_students import DRIP, FULL, KINDS, make_class, mismatches
@@ -82,6 +88,40 @@ def test_without_namespaces_sockets_are_blocked_and_processes_still_separate(tmp
     for name, row in rows.items():
         result = mark(name, tmp_path / "submissions" / f"{name}.ipynb", timeout=20)
         assert result.points == row, result.notes
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="children are found in /proc")
+def test_a_grader_that_is_killed_takes_its_submissions_along(tmp_path):
+    make_class(tmp_path / "submissions", ["hanging_function"], only=QUICK)
+    words = ["grade", tmp_path / "submissions", "--out", tmp_path / "grades.csv"]
+    call = [sys.executable, "-m", "checker", *words, "--feedback", tmp_path / "pages"]
+    folder = Path(grade.__file__).parents[1]
+    with subprocess.Popen([*call, "--timeout", "500"], cwd=folder) as grader:
+        # Long enough for it to have started and to hang: so many seconds of the processor.
+        while sum(map(processor_seconds, below := sandboxes(grader.pid))) < 8:
+            assert grader.poll() is None
+            time.sleep(0.05)
+        grader.kill()
+    while any(Path(f"/proc/{pid}").exists() for pid in below):
+        time.sleep(0.05)
+
+
+def sandboxes(pid):
+    """The processes below ``pid`` that run a submission."""
+    found = []
+    for children in Path(f"/proc/{pid}/task").glob("*/children"):
+        with suppress(OSError):
+            for child in children.read_text().split():
+                line = Path(f"/proc/{child}/cmdline").read_bytes()
+                found += [child] * (b"sandbox.py" in line) + sandboxes(child)
+    return found
+
+
+def processor_seconds(pid):
+    with suppress(OSError):
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    return 0
 
 
 def marked(folder, kind, only, **rules):

@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+import matplotlib
 import numpy as np
 import pytest
 import torch
@@ -247,7 +248,8 @@ def test_the_command_writes_a_summary_of_the_cells(on_mslr, mslr_out, capsys):
 
 def test_the_panels_draw_what_the_cells_say(on_mslr):
     axes = Figure().subplots(2, 2)
-    tradeoff_panels(axes, on_mslr)
+    with matplotlib.rc_context({"axes.titlelocation": "center"}):  # whatever style others set
+        tradeoff_panels(axes, on_mslr)
     assert [ax.get_title() for ax in axes[0]] == ["Linear model, γ = 0", "Neural model, γ = 0"]
     places = [(key, model) for key in ("ndcg_at_10", "d_ind") for model in ("linear", "neural")]
     for ax, (key, model) in zip(axes.flat, places, strict=True):

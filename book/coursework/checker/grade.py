@@ -139,9 +139,11 @@ class Session:
         fixed = {"OMP_NUM_THREADS": "1", "MPLBACKEND": "Agg", "PYTHONHASHSEED": "0"}
         paths = {"PYTHONSAFEPATH": "1", "PYTHONPATH": str(Path(fairpg_lite.__file__).parents[1])}
         options = [str(theirs.fileno()), str(MEMORY), "shut" if shut else "open"]
+        # A grader that is killed takes the submission along.
+        leash = ["setpriv", "--pdeathsig", "KILL"] if shutil.which("setpriv") else []
         with theirs:
             self.process = subprocess.Popen(
-                [*shut, sys.executable, str(HERE / "sandbox.py"), *options],
+                [*leash, *shut, sys.executable, str(HERE / "sandbox.py"), *options],
                 pass_fds=(theirs.fileno(),),
                 cwd=scratch,
                 env={name: os.environ[name] for name in names} | places | fixed | paths,
