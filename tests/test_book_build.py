@@ -1,6 +1,7 @@
 """`make book` builds without a warning, and the pages load nothing from the web."""
 
 import importlib.util
+import json
 import os
 import re
 import shutil
@@ -39,6 +40,11 @@ def test_make_book_works_a_second_time(built_book, built_again):
     """On top of the first build, which has taken files of the theme away."""
     assert built_again.returncode == 0, built_again.stdout[-3000:]
     assert ".fa-bars" in (built_book / "_static" / "icons.css").read_text(encoding="utf-8")
+    index = (built_book / "searchindex.js").read_text(encoding="utf-8")
+    index = json.loads(index.removeprefix("Search.setIndex(").removesuffix(")"))
+    for words, chapter in (("exposure", "04_exposure"), ("d_group", "05_merit_and_disparity")):
+        main = [index["docnames"][page] for page, _, main in index["indexentries"][words] if main]
+        assert f"book/{chapter}" in main  # which the search puts first
 
 
 def test_pages_load_nothing_from_the_web(built_book):

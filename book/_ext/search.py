@@ -12,6 +12,7 @@ from __future__ import annotations
 from docutils import nodes
 from sphinx import addnodes
 from sphinx.application import Sphinx
+from sphinx.environment import BuildEnvironment
 from sphinx.transforms import SphinxTransform
 
 #: What readers type -> the chapter where it is explained.
@@ -51,6 +52,14 @@ class MainEntries(SphinxTransform):
         title.insert(1, addnodes.index(entries=entries))
 
 
+def keep_entries(app: Sphinx, env: BuildEnvironment) -> None:
+    """Sphinx forgets entries of pages that a later build finds unchanged; these come back."""
+    for chapter, words in EXPLAINED.items():
+        if f"book/{chapter}" in env.found_docs:
+            entries = [(word, "", "main") for word in words.split(", ")]
+            env._search_index_index_entries.setdefault(f"book/{chapter}", entries)
+
+
 def add_script(app: Sphinx, page: str, template: str, context: dict, doctree: object) -> None:
     if page == "search":
         app.add_js_file(None, body=NO_SUMMARIES)
@@ -59,5 +68,6 @@ def add_script(app: Sphinx, page: str, template: str, context: dict, doctree: ob
 
 def setup(app: Sphinx) -> dict:
     app.add_transform(MainEntries)
+    app.connect("env-updated", keep_entries)
     app.connect("html-page-context", add_script)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
