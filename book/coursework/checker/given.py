@@ -34,6 +34,11 @@ class Documents(NamedTuple):
     groups: Tensor
 
 
+def generator_in(state: Tensor) -> torch.Generator:
+    """A stream of random numbers where another one stands."""
+    return torch.Generator().set_state(state)
+
+
 def course_data(seed: int) -> RankingDataset:
     """The documents that the coursework ranks: the paper's synthetic data, drawn with ``seed``."""
     return synthetic(n_queries=60, n_docs=10, seed=seed, dtype=torch.float64)

@@ -7,6 +7,7 @@ grade in a container. `python -m checker grade` grades a class.
 """
 
 import hashlib
+import io
 import json
 import os
 import pickle
@@ -28,7 +29,7 @@ import torch
 
 import fairpg_lite
 from checker import TASKS, disparities, examined
-from checker.given import Answer
+from checker.given import Answer, generator_in
 
 MEMORY = 6.0  # gigabytes
 SEED = 1  # of the functions' inputs; answers typed by hand go with the student's own
@@ -96,6 +97,22 @@ def cells_of(notebook: Path) -> list[str]:
     cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
     sources = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
     return [re.sub(r"^(\s*)[%!?].*$", r"\1pass", source, flags=re.M) for source in sources]
+
+
+class _Pickler(pickle.Pickler):
+    """PyTorch's own way with a generator gives up a reference to None each time, until it dies."""
+
+    def reducer_override(self, value: Any) -> Any:
+        if isinstance(value, torch.Generator):
+            return generator_in, (value.get_state(),)
+        return NotImplemented
+
+
+def packed(message: Any) -> bytes:
+    """A question on its way into the sandbox."""
+    buffer = io.BytesIO()
+    _Pickler(buffer).dump(message)
+    return buffer.getvalue()
 
 
 class Session:
@@ -181,7 +198,7 @@ class Session:
     def tell(self, message: Any) -> None:
         self.line.settimeout(START + CLOCK * self.timeout)  # for whoever does not listen
         try:
-            self.line.sendall(pickle.dumps(message))
+            self.line.sendall(packed(message))
         except OSError:
             raise Stopped("the process ended") from None
 
