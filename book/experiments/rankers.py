@@ -3,6 +3,7 @@
 PG-Rank and Fair-PG-Rank, linear and neural, RankSVM, boosted trees by regression, and LambdaMART.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -28,7 +29,7 @@ Trained = tuple[nn.Module, dict[str, Any]]
 
 
 @dataclass(frozen=True)
-class Ranker:
+class Ranker(ABC):
     """What all rankers share: their data, and how they are measured."""
 
     data: str = "stand-in"  # or "yahoo" or "mslr"
@@ -37,8 +38,9 @@ class Ranker:
     # Where Yahoo's files lie on this machine: no part of an experiment, and not stored.
     root: str | None = field(default=None, compare=False, kw_only=True)
 
+    @abstractmethod
     def train(self, parts: Split, lam: float, seed: int) -> Trained:
-        raise NotImplementedError
+        """A scorer trained on ``parts``, and what is to be noted of it."""
 
     def parts(self, seed: int) -> Split:
         return load_split(self.data, self.share, self.root, seed if self.data == "mslr" else 0)
