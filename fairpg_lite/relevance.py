@@ -54,7 +54,12 @@ def gains_of(where: str, relevance: Tensor, gain: str | Gain, mask: Tensor | Non
         relevance = torch.where(mask, relevance, 0.0)
     _check.finite(where, "relevance", relevance)
     gains = _named(where, "gain", gain, GAINS)(relevance)
-    _check.finite(where, f"relevance is too large for {gains.dtype}: its gain", gains)
+    # The sum as well: an ideal DCG of infinity would make every NDCG zero.
+    if not (_check._trusting.get() or gains.sum(-1).isfinite().all()):
+        raise ValueError(
+            f"{where}: a relevance of {relevance.max():g} is too large: its gain, or the sum over "
+            f"documents, is more than {gains.dtype} can hold; give smaller grades, or gain='linear'."
+        )
     return gains if mask is None else torch.where(mask, gains, 0.0)
 
 
