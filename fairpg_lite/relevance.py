@@ -58,7 +58,7 @@ def gains_of(where: str, relevance: Tensor, gain: str | Gain, mask: Tensor | Non
     if not (_check._trusting.get() or gains.sum(-1).isfinite().all()):
         raise ValueError(
             f"{where}: a relevance of {relevance.max():g} is too large: its gain, or the sum over "
-            f"documents, is more than {gains.dtype} can hold; give smaller grades, or gain='linear'."
+            f"documents, is more than {gains.dtype} can hold; give smaller grades or gain='linear'."
         )
     return gains if mask is None else torch.where(mask, gains, 0.0)
 
