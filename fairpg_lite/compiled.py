@@ -54,7 +54,7 @@ def why_not(scorer: nn.Module, dataset: RankingDataset, config: TrainConfig) -> 
     if reasons := [reason for reason, found in doubts.items() if found]:
         return reasons[0]
     try:
-        import fairpg_lite.compiled_kernels  # noqa: F401
+        import fairpg_lite.compiled_epoch  # noqa: F401
     except ImportError as error:
         return f'Numba cannot be imported ({error}; pip install "fairpg-lite[fast]" brings it)'
     return None
@@ -112,7 +112,7 @@ class Epoch:
 
         Draws from ``generator`` what `PlackettLuce.sample` would draw for the padded batches.
         """
-        from fairpg_lite.compiled_kernels import epoch
+        from fairpg_lite.compiled_epoch import epoch
 
         state, settings, step = self._state()
         vectors = [parameters_to_vector(tensors) for tensors in state]

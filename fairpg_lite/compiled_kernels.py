@@ -1,8 +1,7 @@
-"""What `fairpg_lite.compiled` runs: one query's gradient by its scores, and epochs of updates.
+"""One query's objective and its gradient by the scores, for `fairpg_lite.compiled_epoch`.
 
-Plain loops over ragged arrays, which say what `fairpg_lite.objective` says, compiled at the first
-call and cached while this file is unchanged. What follows from scores is float64. Parameters are
-one vector: weights ``(h, d)`` and, of a hidden layer, ``(h,)`` biases and weights of the output.
+Plain loops over ragged arrays in float64, which say what `fairpg_lite.objective` says, compiled at
+the first call and cached.
 """
 
 import math
@@ -16,63 +15,6 @@ compiled = njit(cache=True, nogil=True, error_model="numpy", fastmath=_FAST)
 _LATEST = -0.7 * math.log(np.finfo(np.float64).tiny)
 # Scores spread wider than this go through logarithms: exp() of the lowest would vanish.
 _WIDE = 500.0
-# Moments below this count as zero; they would become denormal numbers, eighty times as slow.
-_TINY = 1e-30
-
-
-@compiled
-def forward(x, theta, hidden, layer, scores):
-    """Scores ``(n,)``; ``layer (n, h)`` keeps what comes out of a hidden layer."""
-    n, d = x.shape
-    biases, output, zero = hidden * d, hidden * d + hidden, theta.dtype.type(0)
-    for i in range(n):
-        scores[i] = 0.0
-        for c in range(max(hidden, 1)):
-            total = zero
-            for k in range(d):
-                total += x[i, k] * theta[c * d + k]
-            if hidden > 0:
-                layer[i, c] = max(total + theta[biases + c], zero)
-                total = layer[i, c] * theta[output + c]
-            scores[i] += total
-
-
-@compiled
-def backward(x, theta, hidden, layer, slope, grad):
-    """Add to ``grad`` the gradient by the parameters, given that by the scores."""
-    n, d = x.shape
-    biases, output = hidden * d, hidden * d + hidden
-    for i in range(n):
-        for c in range(max(hidden, 1)):
-            g = theta.dtype.type(slope[i])
-            if hidden > 0:
-                if layer[i, c] <= 0:
-                    continue
-                grad[output + c] += g * layer[i, c]
-                g *= theta[output + c]
-                grad[biases + c] += g
-            for k in range(d):
-                grad[c * d + k] += g * x[i, k]
-
-
-@compiled
-def update(theta, grad, opt, step):
-    """One step of `torch.optim.Adam`, or of plain descent if there are no moments."""
-    lr, weight_decay, beta1, beta2, epsilon, first, second = opt
-    kind = theta.dtype.type
-    decay, epsilon, zero, tiny = kind(weight_decay), kind(epsilon), kind(0), kind(_TINY)
-    rate, root = kind(lr / (1.0 - beta1**step)), kind(1.0 / math.sqrt(1.0 - beta2**step))
-    new1, new2 = kind(1.0 - beta1), kind(1.0 - beta2)
-    if len(first) == 0:
-        theta -= rate * (grad + decay * theta)
-        return
-    for k in range(len(theta)):
-        g = grad[k] + decay * theta[k]
-        m = first[k] + new1 * (g - first[k])
-        v = second[k] + new2 * (g * g - second[k])
-        first[k] = m if abs(m) > tiny else zero
-        second[k] = v if v > tiny else zero
-        theta[k] -= rate * m / (np.sqrt(v) * root + epsilon)
 
 
 @compiled
@@ -251,50 +193,3 @@ def race(log_w, looks, longest, times, pull, exposure, slope):
         if len(pull) == n:
             for j in range(n):
                 slope[j] += ((1.0 - y[j]) * pull[j] * density[j] - lead[j]) * arrival[j]
-
-
-@compiled
-def epoch(x, problem, gamma, times, hidden, opt, theta, order, ends, place, longest, noise, step,
-          terms, norms):  # fmt: skip
-    """Updates from batch to batch; batch b holds the queries ``order[ends[b - 1]:ends[b]]``.
-
-    ``place`` says where a query begins in its batch; ``terms`` and ``norms`` are filled in. Returns
-    the batch at which something stopped being finite (before its update), or -1.
-    """
-    offsets, grad, begin, drawn = problem.offsets, np.empty_like(theta), 0, 0
-    for b, end in enumerate(ends):
-        count, last, lowest = end - begin, order[end - 1], 0.0
-        room = place[end - 1] + offsets[last + 1] - offsets[last]
-        scores, log_w, slope = np.empty(room), np.empty(room), np.zeros(room)
-        layer = np.empty((room, hidden), theta.dtype)
-        for i in range(begin, end):
-            rows = slice(offsets[order[i]], offsets[order[i] + 1])
-            here = slice(place[i], place[i] + rows.stop - rows.start)
-            forward(x[rows], theta, hidden, layer[here], scores[here])
-            if problem.samples == 0:
-                log_w[here] = log_weights(scores[here], times.widest[longest[b]])
-                lowest = min(lowest, log_w[here].min())
-        if not math.isfinite(scores.sum()):
-            return b
-        shape = (problem.samples, count, longest[b])
-        draws = noise[drawn : drawn + shape[0] * shape[1] * shape[2]].reshape(shape)
-        drawn += draws.size
-        grad[:], objective = 0, 0.0
-        for i in range(begin, end):
-            rows = slice(offsets[order[i]], offsets[order[i] + 1])
-            here = slice(place[i], place[i] + rows.stop - rows.start)
-            s, g = scores[here], slope[here]
-            if problem.samples > 0:
-                u, d = sampled(s, draws[:, i - begin, : len(s)], problem, order[i], g)
-            else:
-                u, d = exact(s, log_w[here], lowest, longest[b], problem, times, order[i], g)
-            terms[i, 0], terms[i, 1], terms[i, 2] = u, d, entropy(s, gamma, g)
-            objective += u - problem.lam * d + gamma * terms[i, 2]
-            g /= -count  # the gradient of minus the mean over the batch
-            backward(x[rows], theta, hidden, layer[here], g, grad)
-        norms[b] = math.sqrt((grad * grad).sum())
-        if not math.isfinite(norms[b] + objective):
-            return b
-        update(theta, grad, opt, step + b + 1)
-        begin = end
-    return -1

@@ -27,7 +27,7 @@ MUTANTS = [
     ),
     (
         "the sum over the batch, compiled",
-        "compiled_kernels.py",
+        "compiled_epoch.py",
         "g /= -count",
         "g /= -1.0",
         "test_compiled.py::test_a_few_queries",
