@@ -4,8 +4,9 @@ python -m benchmarks.training
 
 On one thread, with nothing else to do and beside a busy loop on every core: the compiled epochs and
 autograd, one query per update and 64, sampled and exact, and a pass over the features at memory
-speed, the floor. Then `evaluate` beside scoring alone, on as many queries as Yahoo's data have, and
-what compiling takes, and loading what was compiled.
+speed, the floor. Then what an update consists of, beside what the network's matrix products would
+take for all documents at once; `evaluate` beside scoring alone, on as many queries as Yahoo's data
+have; and what compiling takes, and loading what was compiled.
 """
 
 import json
@@ -16,7 +17,9 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 
+import numpy as np
 import torch
 from torch import nn
 
@@ -30,6 +33,9 @@ from fairpg_lite import (
     evaluate,
     german_credit,
 )
+from fairpg_lite.compiled import Epoch
+from fairpg_lite.compiled_epoch import backward, forward, update
+from fairpg_lite.compiled_kernels import compiled, exact, log_weights, sampled
 from fairpg_lite.scorers import score
 from fairpg_lite.train import _Run
 
@@ -110,8 +116,8 @@ def measure(
     queries = {"literal": len(few), "reading": len(data)}
     for way in WAYS:
         method, size = way.split()
-        for compiled in (True, False):
-            part = some if size == "1" and not compiled else data
+        for fast in (True, False):
+            part = some if size == "1" and not fast else data
             config = TrainConfig(
                 lam=lam,
                 disparity=disparity,
@@ -119,9 +125,9 @@ def measure(
                 samples=samples,
                 batch_size=int(size),
                 lr=1e-5,
-                compiled=compiled,
+                compiled=fast,
             )
-            key = way if compiled else f"autograd {way}"
+            key = way if fast else f"autograd {way}"
             work[key] = _Run(scorer(), part, config, None).epoch
             queries[key] = len(part)
     work["reading"] = reading_epoch(data)
@@ -135,6 +141,51 @@ def measure(
         "microseconds": {key: value / queries[key] * 1e6 for key, value in idle.items()},
         "beside busy loops": {key: beside[key] / queries[key] * 1e6 for key in WAYS},
     }
+
+
+@compiled
+def walk(part, x, problem, times, hidden, opt, theta, noise, layer, scores, slope, grad):
+    """One part of an update by single queries, for each query in turn."""
+    for q in range(len(problem.offsets) - 1):
+        rows = slice(problem.offsets[q], problem.offsets[q + 1])
+        s, g = scores[rows], slope[rows]
+        if part == "forward":
+            forward(x[rows], theta, hidden, layer[rows], s)
+        elif part == "backward":
+            backward(x[rows], theta, hidden, layer[rows], g, grad)
+        elif part == "Adam":
+            update(theta, grad, opt, 1)
+        elif problem.samples > 0:
+            draws = noise[: problem.samples * len(s)].reshape((problem.samples, len(s)))
+            sampled(s, draws, problem, q, g)
+        else:
+            log_w = log_weights(s, times.widest[len(s)])
+            exact(s, log_w, log_w.min(), len(s), problem, times, q, g)
+
+
+def parts(data: RankingDataset, model: type) -> dict:
+    """Microseconds per query of what an update consists of, beside lower bounds."""
+    scorer = model(data.n_features, generator=torch.Generator().manual_seed(0))
+    optimizer = torch.optim.Adam(scorer.parameters())
+    work: dict[str, Callable[[], object]] = {}
+    for method in ("sample", "exact"):
+        config = TrainConfig(lam=1.0, disparity="individual", method=method, samples=10)
+        own = Epoch(scorer, data, config, optimizer)
+        theta = torch.cat([p.detach().flatten() for p in own.parameters]).numpy()
+        opt = (0.0, 0.0, 0.9, 0.999, 1e-8, np.zeros_like(theta), np.zeros_like(theta))
+        noise = np.random.default_rng(0).gumbel(size=10 * int(own.lengths.max()))
+        layer = np.empty((data.n_documents, max(own.hidden, 1)), theta.dtype)
+        scores, slope = np.zeros((2, data.n_documents))
+        known = (own.features, own.problem, own.times, own.hidden, opt, theta, noise)
+        room = (layer, scores, slope, np.zeros_like(theta))
+        for part in ("forward", "backward", "Adam", method):
+            work[part] = partial(walk, part, *known, *room)
+    work["reading"] = reading_epoch(data)
+    if own.hidden:
+        weight, by_layer = torch.rand(own.hidden, data.n_features), torch.from_numpy(layer)
+        work["products"] = lambda: (data.features @ weight.T, by_layer.T @ data.features)
+    spent = _timing.interleaved(work, ROUNDS)
+    return {"model": model.__name__} | {k: v / len(data) * 1e6 for k, v in spent.items()}
 
 
 def evaluating() -> dict[str, float]:
@@ -198,13 +249,16 @@ def main() -> None:
             for lam in (0.0, 1.0):
                 rows.append(measure(name, data, model, samples, lam, disparity))
                 print("\n".join(table(rows[-1:]).splitlines()[len(rows) > 1 :]), flush=True)
+    shares = [parts(problems[0][1], model) for model in (LinearScorer, MLPScorer)]
+    for share in shares:
+        print("µs of each part:", {k: v if k == "model" else round(v, 1) for k, v in share.items()})
     judged = evaluating()
     for name in ("LinearScorer", "MLPScorer"):
         times = judged[f"evaluate, {name}"] / judged[f"scoring, {name}"]
         print(f"evaluate on {YAHOO:,} queries, {name}: {times:.1f} times the cost of scoring them")
     spent = starting()
     print(f"compiling takes {spent['compile']:.1f} s, loading {spent['load']:.1f} s")
-    _timing.store("training", COMMAND, rows=rows, evaluation=judged, seconds=spent)
+    _timing.store("training", COMMAND, rows=rows, parts=shares, evaluation=judged, seconds=spent)
 
 
 if __name__ == "__main__":
