@@ -9,8 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-# How many `trusted` blocks this thread or task is in. A count, because two that overlap (two
-# generators, say) need not end in the order in which they began.
+# How many `trusted` blocks this thread is in: two that overlap may end in any order.
 _trusting: ContextVar[int] = ContextVar("_trusting", default=0)
 # What a stream of random numbers can begin with; a training begins two of them with each seed.
 SEED_LIMIT = 2**61
@@ -46,15 +45,11 @@ def kind_of(value: object) -> str:
 def floating(where: str, name: str, value: Tensor) -> None:
     """Refuse all but real floating-point tensors with a document on the last axis."""
     if not isinstance(value, Tensor) or not value.is_floating_point():
-        raise TypeError(
-            f"{where}: {name} is {kind_of(value)}; give a tensor of float32 or float64, "
-            f"e.g. torch.as_tensor({name}).double()."
-        )
+        remedy = f"give a tensor of numbers, torch.as_tensor({name}).double()"
+        raise TypeError(f"{where}: {name} is {kind_of(value)}; {remedy}.")
     if value.ndim == 0 or value.shape[-1] == 0:
-        raise ValueError(
-            f"{where}: {name} has shape {tuple(value.shape)}; "
-            "the last axis must hold at least one document."
-        )
+        found = f"{name} has shape {tuple(value.shape)}"
+        raise ValueError(f"{where}: {found}; the last axis must hold at least one document.")
 
 
 def finite(
@@ -66,16 +61,9 @@ def finite(
     bad = ~torch.isfinite(value) | (value < least)
     bad = bad if mask is None else bad & mask
     if bad.any():
-        first = _first(bad)
         rule = "finite" if least == -math.inf else "finite and not negative"
-        raise ValueError(
-            f"{where}: {name}{first} is {value[tuple(first)].item()}; it must be {rule}."
-        )
-
-
-def non_negative(where: str, name: str, value: Tensor, mask: Tensor | None = None) -> None:
-    """Refuse numbers below zero as well."""
-    finite(where, name, value, mask, least=0.0)
+        found = f"{name}{_first(bad)} is {value[bad][0].item()}"
+        raise ValueError(f"{where}: {found}; it must be {rule}.")
 
 
 def _first(bad: Tensor) -> list[int]:
@@ -85,10 +73,8 @@ def _first(bad: Tensor) -> list[int]:
 def same_shape(where: str, name: str, value: Tensor, other: str, shape: torch.Size) -> None:
     """One entry of ``value`` for each document."""
     if value.shape != shape:
-        raise ValueError(
-            f"{where}: {name} has shape {tuple(value.shape)}, {other} has {tuple(shape)}; "
-            f"give one entry of {name} per document."
-        )
+        found = f"{name} has shape {tuple(value.shape)}, {other} has {tuple(shape)}"
+        raise ValueError(f"{where}: {found}; give one entry of {name} per document.")
 
 
 def real_documents(where: str, mask: Tensor | None, scores: Tensor) -> None:
@@ -96,15 +82,11 @@ def real_documents(where: str, mask: Tensor | None, scores: Tensor) -> None:
     if mask is None or _trusting.get():
         return
     if not isinstance(mask, Tensor) or mask.dtype != torch.bool:
-        raise TypeError(
-            f"{where}: mask is {kind_of(mask)}; give a boolean tensor, True for a real document."
-        )
+        raise TypeError(f"{where}: mask is {kind_of(mask)}; give a boolean tensor.")
     same_shape(where, "mask", mask, "scores", scores.shape)
     empty = ~mask.any(-1)
     if empty.any():
-        raise ValueError(
-            f"{where}: mask{_first(empty)} is False everywhere; drop empty queries before batching."
-        )
+        raise ValueError(f"{where}: mask{_first(empty)} is False everywhere; drop empty queries.")
 
 
 def permutations(
@@ -114,44 +96,31 @@ def permutations(
     if _trusting.get():
         return
     if not isinstance(rankings, Tensor) or rankings.dtype != torch.int64:
-        raise TypeError(
-            f"{where}: rankings is {kind_of(rankings)}; give an int64 tensor of document indices."
-        )
+        raise TypeError(f"{where}: rankings is {kind_of(rankings)}; give indices, torch.int64.")
     if rankings.shape[-len(shape) :] != shape:
-        raise ValueError(
-            f"{where}: rankings has shape {tuple(rankings.shape)} for documents {tuple(shape)}; "
-            "list all documents in ranked order, and only add sample axes in front."
-        )
+        found = f"rankings has shape {tuple(rankings.shape)} for documents {tuple(shape)}"
+        raise ValueError(f"{where}: {found}; list them all, and only add sample axes in front.")
     wrong = (rankings.sort(-1).values != torch.arange(shape[-1], device=rankings.device)).any(-1)
     if wrong.any():
-        first = _first(wrong)
-        raise ValueError(
-            f"{where}: rankings{first} = {rankings[tuple(first)].tolist()} is not a permutation of "
-            f"0..{shape[-1] - 1}; every document must stand at exactly one position."
-        )
+        found = f"rankings{_first(wrong)} = {rankings[wrong][0].tolist()}"
+        raise ValueError(f"{where}: {found} is not a permutation; list every document once.")
     if mask is not None:
         real = mask.expand(rankings.shape).gather(-1, rankings)
         misplaced = (real[..., 1:] & ~real[..., :-1]).any(-1)
         if misplaced.any():
-            raise ValueError(
-                f"{where}: rankings{_first(misplaced)} places padding before a real document; "
-                "padding must come last."
-            )
+            found = f"rankings{_first(misplaced)} places padding before a real document"
+            raise ValueError(f"{where}: {found}; padding must come last.")
 
 
 def not_transformed(where: str) -> None:
     """Refuse `torch.func`, which a gradient written out by hand does not serve."""
     if torch._C._are_functorch_transforms_active():
-        raise RuntimeError(
-            f"{where} has a gradient of its own, which torch.func (grad, hessian, vmap, …) cannot "
-            "use; call backward() or torch.autograd.grad, and difference that for more."
-        )
+        found = f"{where} has a gradient of its own, which torch.func (grad, vmap, …) cannot use"
+        raise RuntimeError(f"{found}; call backward() or torch.autograd.grad.")
 
 
 def differentiable_once(what: str) -> None:
     """Refuse a second derivative, in a ``backward`` whose own one autograd would take for zero."""
     if torch.is_grad_enabled():  # there, only if create_graph asks for it
-        raise RuntimeError(
-            f"{what} can be differentiated once, and create_graph=True asks for more; "
-            "difference its gradient instead."
-        )
+        found = f"{what} can be differentiated once, and create_graph=True asks for more"
+        raise RuntimeError(f"{found}; difference its gradient instead.")

@@ -171,7 +171,7 @@ def _problem(dataset: RankingDataset, config: TrainConfig, dtype: torch.dtype) -
     constant = torch.zeros(len(dataset))
     if config.utility == "ndcg":
         weights = NdcgWeights(dataset.relevance, dataset.offsets, config, dtype)
-        weight, constant = weights.weight[: dataset.n_documents], weights.constant
+        weight, constant = weights.weight, weights.constant
     else:
         gain = config.gain if callable(config.gain) else GAINS[config.gain]
         weight = torch.cat([gain(grades) for grades in relevance])

@@ -19,7 +19,7 @@ def _check_inputs(where: str, exposure: Tensor, merit: Tensor, mask: Tensor | No
     _check.same_shape(where, "merit", merit, "exposure", exposure.shape)
     if mask is not None:
         _check.same_shape(where, "mask", mask, "exposure", exposure.shape)
-    _check.non_negative(where, "merit", merit, mask)
+    _check.finite(where, "merit", merit, mask, least=0.0)
     return merit if mask is None else torch.where(mask, merit, 0.0)
 
 
@@ -29,8 +29,7 @@ def individual_disparity(exposure: Tensor, merit: Tensor, mask: Tensor | None = 
     :math:`\frac{1}{|H|} \sum_{(i,j) \in H} \max(0, v_i/M_i - v_j/M_j)` over the pairs
     :math:`H = \{(i,j): M_i \ge M_j > 0\}`, pairs (i, i) counted. Documents without merit take no
     part; a query with none of merit has disparity 0. ``exposure`` and ``merit`` are ``(…, n)``.
-
-    Chapter 5, eq-05-dind; equation (3) of the paper.
+    Chapter 5, eq-05-dind.
 
     >>> individual_disparity(torch.tensor([1.0, 0.5]), torch.tensor([1.0, 1.0]))
     tensor(0.1250)
@@ -121,9 +120,7 @@ def group_disparity(
     means over the group; ``groups (…, n)`` are integer labels. On a tie in merit the larger value
     counts. More than two groups: the mean over all pairs. A group that is absent or has no merit
     forms no pair; a query without a pair is ``undefined``. With ``two_sided`` it counts whichever
-    group is ahead: the absolute difference of the ratios.
-
-    Chapter 5, eq-05-dgroup; equation (4) of the paper.
+    group is ahead: the absolute difference of the ratios. Chapter 5, eq-05-dgroup.
 
     >>> v, m = torch.tensor([1.0, 0.6, 0.5]), torch.tensor([1.0, 1.0, 1.0])
     >>> group_disparity(v, m, torch.tensor([0, 0, 1]))

@@ -25,9 +25,7 @@ class FairRanker:
     Rows of ``X (N, d)`` are documents, ``qid (N,)`` says which belong to one query (they need not
     be neighbours), ``y (N,)`` is their relevance, ``groups (N,)`` their groups. The settings are
     the fields of `TrainConfig`, by name: ``lam``, ``disparity``, ``epochs``, …, and ``hidden``, the
-    units of a hidden layer (None: a linear scorer).
-
-    Chapter 14.
+    units of a hidden layer (None: a linear scorer). Chapter 14.
 
     >>> X, qid = np.array([[0.0], [1.0], [2.0]] * 4), np.repeat([1, 2, 3, 4], 3)
     >>> ranker = FairRanker(lr=0.1, epochs=5, method="exact").fit(X, X[:, 0], qid=qid)

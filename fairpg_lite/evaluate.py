@@ -18,7 +18,7 @@ from fairpg_lite.exact import TOLERANCE, exact_err
 from fairpg_lite.exposure import bias_like, position_bias, ranking_exposure
 from fairpg_lite.policy import PlackettLuce
 from fairpg_lite.relevance import Gain, Merit, gains_of, merit_of
-from fairpg_lite.scorers import Batch, Scorer, eval_mode, score
+from fairpg_lite.scorers import Batch, Scorer, documents_of, eval_mode, score
 
 MEASURES = ("ndcg", "ndcg_at_k", "err", "average_rank", "d_ind", "d_group", "group_gap")
 NAN = float("nan")
@@ -152,7 +152,7 @@ def evaluate(
         grades = dataset.relevance.to(torch.promote_types(_dtype(what, dataset), torch.float32))
         gains_of("evaluate", grades, gain, None)
         metrics.satisfaction(grades, max_grade)
-        _check.non_negative("evaluate", "merit", merit_of(grades, merit))
+        _check.finite("evaluate", "merit", merit_of(grades, merit), least=0.0)
         for batch, policy in shown:
             with _check.trusted():
                 rows.append(judge.measures(batch, policy))
@@ -197,9 +197,7 @@ def _scored(what: Any, dataset: Any) -> Iterator[tuple[Batch, PlackettLuce]]:
         if callable(what):
             scores = score(what, batch)
         else:
-            starts = dataset.offsets[:-1].to(what.device)[batch.queries].unsqueeze(-1)
-            row = starts + torch.arange(batch.mask.shape[-1], device=what.device)
-            scores = what[row.clamp(max=len(what) - 1)] * batch.mask
+            scores = documents_of(batch, what, dataset.offsets)
         mask = None if bool(batch.mask.all()) else batch.mask
         batch = batch._replace(relevance=batch.relevance.to(at_least_single))
         yield batch, PlackettLuce(scores.to(at_least_single), mask)

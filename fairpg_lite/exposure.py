@@ -23,18 +23,14 @@ def position_bias(
     """The share of users ``(n,)`` who look at positions 1..n; none beyond ``k``.
 
     "log2" is 1/log2(1+j), the paper's choice and DCG's discount; "reciprocal" is 1/j; "geometric"
-    is decay**(j-1).
-
-    Chapters 1 and 4, eq-01-position-bias; section 2.2 of the paper.
+    is decay**(j-1). Chapters 1 and 4, eq-01-position-bias; section 2.2 of the paper.
 
     >>> position_bias(4, "reciprocal", k=2)
     tensor([1.0000, 0.5000, 0.0000, 0.0000])
     """
     if n < 1 or (k is not None and k < 1) or not 0.0 < decay <= 1.0:
-        raise ValueError(
-            f"position_bias: n is {n}, k is {k} and decay is {decay}; give at least one position, "
-            "and a decay in (0, 1]."
-        )
+        found = f"n is {n}, k is {k} and decay is {decay}"
+        raise ValueError(f"position_bias: {found}; give a position, and a decay in (0, 1].")
     j = torch.arange(1, n + 1, dtype=torch.float64)
     kinds = {
         "log2": 1.0 / torch.log2(1.0 + j),
@@ -50,10 +46,7 @@ def position_bias(
 @lru_cache(maxsize=1024)
 @torch.inference_mode(False)
 def log2_bias(n: int, dtype: torch.dtype, device: torch.device) -> Tensor:
-    """The paper's position bias ``(n,)``, made once per length; shared, so never written to.
-
-    Made outside ``torch.inference_mode``, whatever the caller's: a gradient may need it later.
-    """
+    # Shared, so never written to, and made outside inference mode: a gradient may need it later.
     return position_bias(n, dtype=dtype).to(device)
 
 
@@ -70,19 +63,15 @@ def check_bias(where: str, bias: Tensor, n: int) -> None:
     """A position bias must be a finite, non-negative vector that covers all n positions."""
     _check.floating(where, "position_bias", bias)
     if bias.ndim != 1 or len(bias) < n:
-        raise ValueError(
-            f"{where}: position_bias has shape {tuple(bias.shape)}; "
-            f"give a vector with a value for each of the {n} positions."
-        )
-    _check.non_negative(where, "position_bias", bias)
+        found = f"position_bias has shape {tuple(bias.shape)}"
+        raise ValueError(f"{where}: {found}; give a value for each of the {n} positions.")
+    _check.finite(where, "position_bias", bias, least=0.0)
 
 
 def ranking_exposure(rankings: Tensor, position_bias: Tensor, mask: Tensor | None = None) -> Tensor:
     """Exposure ``(…, n)`` that given rankings ``(…, n)`` pay to each document: v at its position.
 
-    Padding (``mask`` False) gets zero.
-
-    Chapter 4, eq-04-paid.
+    Padding (``mask`` False) gets zero. Chapter 4, eq-04-paid.
 
     >>> ranking_exposure(torch.tensor([2, 0, 1]), torch.tensor([1.0, 0.6, 0.5]))
     tensor([0.6000, 0.5000, 1.0000])

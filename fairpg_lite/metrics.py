@@ -43,9 +43,7 @@ def dcg(
     position_bias: Tensor | None = None,
     mask: Tensor | None = None,
 ) -> Tensor:
-    """Discounted cumulative gain ``(S, …)``: sum over positions of gain times position bias.
-
-    Chapter 2, eq-02-dcg; section 2.1 of the paper.
+    """DCG ``(S, …)``: sum over positions of gain times position bias (chapter 2, eq-02-dcg).
 
     >>> dcg(torch.tensor([0, 1, 2]), torch.tensor([1.0, 0.0, 1.0]))
     tensor(1.5000)
@@ -62,14 +60,14 @@ def ideal_dcg(
     position_bias: Tensor | None = None,
     mask: Tensor | None = None,
 ) -> Tensor:
-    """The largest DCG ``(…)`` that any ranking reaches: best gains at the best positions.
-
-    Chapter 2, eq-02-ndcg.
-    """
+    """The largest DCG ``(…)``: best gains at the best positions (chapter 2, eq-02-ndcg)."""
     gains = gains_of("ideal_dcg", relevance, gain, mask)
-    bias = bias_like("ideal_dcg", position_bias, gains)[:k].sort(descending=True).values
-    best = gains.sort(dim=-1, descending=True).values
-    return (best[..., :k] * bias).sum(-1)
+    bias = bias_like("ideal_dcg", position_bias, gains)[:k]
+    if mask is not None and position_bias is not None:  # a short list has no later positions
+        here = torch.arange(len(bias), device=bias.device) < mask.sum(-1, keepdim=True)
+        bias = torch.where(here, bias, 0.0)
+    best = gains.sort(dim=-1, descending=True).values[..., :k]
+    return (best * bias.sort(descending=True).values).sum(-1)
 
 
 def ndcg(
@@ -82,9 +80,7 @@ def ndcg(
     mask: Tensor | None = None,
     undefined: float = 1.0,
 ) -> Tensor:
-    """DCG over the best DCG ``(S, …)``. Nothing relevant: every ranking is best, so 1 by default.
-
-    Chapter 2, eq-02-ndcg; section 2.1 of the paper.
+    """DCG over the best DCG ``(S, …)`` (chapter 2, eq-02-ndcg); 1 if nothing is relevant.
 
     >>> round(ndcg(torch.tensor([1, 0]), torch.tensor([1.0, 0.0])).item(), 4)
     0.6309
@@ -103,9 +99,7 @@ def expected_dcg(
 ) -> Tensor:
     r"""E[DCG] ``(…)`` of a policy with this ``exposure (…, n)``: :math:`\sum_i u_i v_\pi(d_i)`.
 
-    The discount is the position bias that the exposure was made with.
-
-    Chapter 2, eq-02-linear.
+    The discount is the position bias that the exposure was made with. Chapter 2, eq-02-linear.
     """
     gains = gains_of("expected_dcg", relevance, gain, mask)
     _check.same_shape("expected_dcg", "exposure", exposure, "relevance", relevance.shape)
@@ -123,9 +117,8 @@ def expected_ndcg(
 ) -> Tensor:
     """E[NDCG] ``(…)`` of a policy; ``position_bias`` must be the one the exposure was made with.
 
-    For NDCG@k pass ``position_bias(n, k=k)`` here and to ``PlackettLuce.exposure``.
-
-    Chapter 2, eq-02-linear.
+    For NDCG@k pass ``position_bias(n, k=k)`` here and to ``PlackettLuce.exposure``. Chapter 2,
+    eq-02-linear.
     """
     _check.same_shape("expected_ndcg", "exposure", exposure, "relevance", relevance.shape)
     weight, constant = ndcg_weights(relevance, gain, position_bias, mask, undefined)
@@ -161,7 +154,6 @@ def err(
 
     A document of grade g satisfies with probability (2**g - 1) / 2**max_grade (Chapelle et al.
     2009); ``max_grade`` is the scale's top grade, 4 on Yahoo and MSLR. Nothing relevant: 0.
-
     Chapters 2 and 6, eq-02-err.
 
     >>> err(torch.tensor([0, 1]), torch.tensor([1.0, 1.0]), max_grade=1)
@@ -188,9 +180,7 @@ def satisfaction(relevance: Tensor, max_grade: float, mask: Tensor | None = None
 
 
 def average_rank(rankings: Tensor, relevance: Tensor, *, mask: Tensor | None = None) -> Tensor:
-    """Mean position ``(S, …)`` of the documents, weighted by relevance; NaN if none is relevant.
-
-    Chapters 2 and 6, eq-02-average-rank.
+    """Mean position ``(S, …)`` weighted by relevance, or NaN (chapter 2, eq-02-average-rank).
 
     >>> average_rank(torch.tensor([2, 0, 1]), torch.tensor([1.0, 0.0, 1.0]))
     tensor(1.5000)
@@ -206,9 +196,7 @@ def average_precision(
     """Mean over the relevant documents ``(S, …)`` of the precision at their position.
 
     Any relevance above 0 counts as one; with ``k`` the mean is over min(k, relevant documents).
-    Nothing relevant: 0.
-
-    Chapter 6.
+    Nothing relevant: 0. Chapter 6.
 
     >>> average_precision(torch.tensor([0, 1, 2]), torch.tensor([1.0, 0.0, 1.0]))
     tensor(0.8333)
@@ -222,9 +210,7 @@ def average_precision(
 def reciprocal_rank(
     rankings: Tensor, relevance: Tensor, *, k: int | None = None, mask: Tensor | None = None
 ) -> Tensor:
-    """One over the position ``(S, …)`` of the first relevant document; 0 if there is none.
-
-    Chapter 6.
+    """One over the position ``(S, …)`` of the first relevant document, or 0 (chapter 6).
 
     >>> reciprocal_rank(torch.tensor([1, 0]), torch.tensor([1.0, 0.0]))
     tensor(0.5000)

@@ -17,7 +17,7 @@ from fairpg_lite import _check, metrics
 from fairpg_lite.disparity import group_disparity, individual_disparity
 from fairpg_lite.policy import PlackettLuce
 from fairpg_lite.relevance import GAINS, MERITS, Gain, Merit, merit_of
-from fairpg_lite.scorers import Batch
+from fairpg_lite.scorers import Batch, documents_of
 
 #: A disparity of your own, (exposure, merit, groups, mask) -> one value per query.
 Disparity = Callable[[Tensor, Tensor, Tensor | None, Tensor | None], Tensor]
@@ -32,10 +32,7 @@ GROUP_DISPARITIES = ("group", "gap")
 
 @dataclass(frozen=True)
 class Objective:
-    """What is maximised; the defaults are the paper's where it names them.
-
-    Chapter 7.
-    """
+    """What is maximised; the defaults are the paper's where it names them."""
 
     lam: float = 0.0
     """Weight of the disparity in the objective, the paper's lambda."""
@@ -205,28 +202,16 @@ class NdcgWeights:
     def __init__(
         self, relevance: Tensor, offsets: Tensor, objective: Objective, dtype: torch.dtype
     ):
-        offsets = offsets.to(relevance.device)
-        self.starts, lengths = offsets[:-1], offsets.diff()
-        # Room at the end: the padding of a short last query points there.
-        room = len(relevance) + int(lengths.max())
-        self.weight = torch.zeros(room, dtype=dtype, device=relevance.device)
-        self.constant = torch.zeros(len(lengths), dtype=dtype, device=relevance.device)
-        for queries in lengths.argsort().split(256):
-            rows = self._rows(queries, int(lengths[queries].max()))
-            mask = rows < offsets[1:][queries].unsqueeze(-1)
-            grades = torch.zeros(mask.shape, dtype=dtype, device=relevance.device)
-            grades[mask] = relevance[rows[mask]].to(dtype)
-            weight, self.constant[queries] = metrics.ndcg_weights(
-                grades, objective.gain, objective.position_bias, mask
+        self.offsets = offsets.to(relevance.device)
+        lengths, grades = self.offsets.diff(), relevance.to(dtype)
+        self.weight, self.constant = torch.empty_like(grades), grades.new_empty(len(lengths))
+        for n in lengths.unique().tolist():  # queries of one length need no padding
+            queries = (lengths == n).nonzero().squeeze(-1)
+            rows = self.offsets[queries].unsqueeze(-1) + torch.arange(n, device=grades.device)
+            self.weight[rows], self.constant[queries] = metrics.ndcg_weights(
+                grades[rows], objective.gain, objective.position_bias, None
             )
-            self.weight[rows[mask]] = weight[mask]
-
-    def _rows(self, queries: Tensor, n: int) -> Tensor:
-        """Row of each document ``(B, n)``; padding points beyond its query."""
-        starts = self.starts[queries].unsqueeze(-1)
-        return starts + torch.arange(n, device=starts.device)
 
     def of(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """Weights ``(B, n)``, zero for padding, and constants ``(B,)`` of a batch."""
-        weight = self.weight[self._rows(batch.queries, batch.mask.shape[-1])]
-        return weight * batch.mask, self.constant[batch.queries]
+        return documents_of(batch, self.weight, self.offsets), self.constant[batch.queries]

@@ -22,9 +22,7 @@ class PlackettLuce:
     """A distribution over rankings of n documents, in the manner of ``torch.distributions``.
 
     ``scores (…, n)``: higher is better, leading axes are queries. ``mask (…, n)`` is True for a
-    real document; padding ranks last.
-
-    Chapter 3, eq-03-pl; equation (5) of the paper.
+    real document; padding ranks last. Chapter 3, eq-03-pl; equation (5) of the paper.
 
     >>> policy = PlackettLuce(torch.tensor([2.0, 1.0, 0.0]))
     >>> policy.mode
@@ -55,9 +53,8 @@ class PlackettLuce:
         """Rankings ``(*sample_shape, …, n)``: the document at each position.
 
         Scores plus Gumbel noise -log(-log U), sorted: the same distribution as drawing from the
-        top, document by document. In float64, so that noise on a score of 1e4 keeps its digits.
-
-        Chapter 3, eq-03-gumbel.
+        top, document by document (chapter 3, eq-03-gumbel). In float64, so that noise on a score
+        of 1e4 keeps its digits.
         """
         if not all(_check.is_whole(size) and size >= 1 for size in sample_shape):
             raise ValueError(
@@ -72,25 +69,16 @@ class PlackettLuce:
 
     @property
     def mode(self) -> Tensor:
-        """The most probable ranking ``(…, n)``, documents by score and ties by index.
-
-        Chapter 3.
-        """
+        """The most probable ranking ``(…, n)``, by score and ties by index (chapter 3)."""
         return self._masked(-math.inf).argsort(dim=-1, descending=True, stable=True)
 
     def log_prob(self, rankings: Tensor) -> Tensor:
-        """Log-probability ``(…)`` of rankings ``(…, n)``, extra sample axes first.
-
-        Chapter 3, eq-03-log; its gradient is eq-03-gradient.
-        """
+        """Log-probability ``(…)`` of rankings ``(…, n)`` (chapter 3, eq-03-log, eq-03-gradient)."""
         _check.permutations("log_prob", rankings, self.scores.shape, self.mask)
         return log_steps(self.scores, rankings, self.mask).sum(-1).to(self.dtype)
 
     def entropy(self) -> Tensor:
-        """Entropy ``(…)`` of Softmax(scores), the paper's regulariser; not that of the ranking.
-
-        Chapters 3 and 6, eq-06-entropy.
-        """
+        """Entropy ``(…)`` of Softmax(scores), not of the ranking (chapter 6, eq-06-entropy)."""
         log_p = self._masked(-math.inf).log_softmax(-1)
         if self.mask is not None:  # before the product: its gradient would be 0 * inf at padding
             log_p = torch.where(self.mask, log_p, 0.0)
@@ -103,7 +91,6 @@ class PlackettLuce:
         :math:`\frac1S \sum_s (\mathrm{value}_s - b)\, \nabla \log \pi(r_s)`, with b the mean of the
         values (``"mean"``, the paper; shrinks the gradient by (S-1)/S), the mean of the *other*
         values (``"loo"``, unbiased) or zero (None, unbiased and noisy).
-
         Chapter 6, eq-06-baseline; equation (6) of the paper.
         """
         _check.permutations("expect", rankings, self.scores.shape, self.mask)
@@ -128,10 +115,7 @@ class PlackettLuce:
         return ScoreFunction.apply(self.scores, mean, advantage, rankings, self.mask)
 
     def position_probs(self, tolerance: float = TOLERANCE) -> Tensor:
-        """Exact probabilities ``(…, n, n)``: row = document, column = position.
-
-        Chapter 4, eq-04-fourier.
-        """
+        """Exact probability ``(…, n, n)`` [document, position] (chapter 4, eq-04-fourier)."""
         _check.not_transformed("position_probs")
         probs = exact_position_probs(self.scores, self.mask, tolerance).to(self.dtype)
         if self.mask is None:
@@ -156,9 +140,7 @@ class PlackettLuce:
         ``position_bias`` is by default 1/log2(1+j). ``method="exact"`` integrates the race, to
         ``tolerance``. ``"sample"`` averages over ``rankings (S, …, n)``, or over ``samples`` drawn
         here if none are given, and differentiates as `expect` does: put through any function of
-        exposure, that is the paper's estimator.
-
-        Chapter 4, eq-04-exposure; equation (2) of the paper.
+        exposure, that is the paper's estimator. Chapter 4, eq-04-exposure; equation (2).
         """
         _check.not_transformed("exposure")
         bias = bias_like("exposure", position_bias, self.scores)

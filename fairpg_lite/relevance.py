@@ -1,6 +1,6 @@
 """What a relevance is worth: a gain to the reader, merit to the document (chapters 2 and 5)."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import torch
 from torch import Tensor
@@ -13,36 +13,22 @@ Merit = Callable[[Tensor], Tensor]
 
 
 def exponential_gain(relevance: Tensor) -> Tensor:
-    """u = 2**rel - 1, the paper's utility of a document.
-
-    Chapter 2, eq-02-gain; section 2.1 of the paper.
-    """
+    """u = 2**rel - 1, the paper's utility of a document (chapter 2, eq-02-gain; section 2.1)."""
     return torch.exp2(relevance) - 1.0
 
 
 def linear_gain(relevance: Tensor) -> Tensor:
-    """u = rel.
-
-    Chapter 2.
-    """
+    """u = rel (chapter 2)."""
     return relevance
 
 
 def binary_gain(relevance: Tensor) -> Tensor:
-    """u = 1 for any relevance above zero, else 0.
-
-    Chapter 2.
-    """
+    """u = 1 for any relevance above zero, else 0 (chapter 2)."""
     return (relevance > 0).to(relevance.dtype)
 
 
-#: Gains by name. The paper's experiments use ``exponential``.
-GAINS: dict[str, Gain] = {
-    "exponential": exponential_gain,
-    "linear": linear_gain,
-    "binary": binary_gain,
-}
-#: Merit as a function of relevance. The paper's experiments use ``identity``.
+#: Gains and merits by name; the paper's experiments use the first of each.
+GAINS = {"exponential": exponential_gain, "linear": linear_gain, "binary": binary_gain}
 MERITS: dict[str, Merit] = {"identity": linear_gain, "square": torch.square, "sqrt": torch.sqrt}
 
 
@@ -64,9 +50,7 @@ def gains_of(where: str, relevance: Tensor, gain: str | Gain, mask: Tensor | Non
 
 
 def merit_of(relevance: Tensor, merit: str | Merit = "identity") -> Tensor:
-    """Merit ``(…, n)`` of documents with this relevance: "identity", "square", "sqrt" or your own.
-
-    Chapter 5; section 2.2 of the paper.
+    """Merit ``(…, n)`` of documents by relevance (chapter 5): one of `MERITS`, or your own.
 
     >>> merit_of(torch.tensor([0.0, 4.0]), "sqrt")
     tensor([0., 2.])
@@ -74,7 +58,7 @@ def merit_of(relevance: Tensor, merit: str | Merit = "identity") -> Tensor:
     return _named("merit_of", "merit", merit, MERITS)(relevance)
 
 
-def _named(where: str, name: str, value: str | Gain, known: dict[str, Gain]) -> Gain:
+def _named(where: str, name: str, value: str | Gain, known: Mapping[str, Gain]) -> Gain:
     if not callable(value) and value not in known:
         raise ValueError(f"{where}: {name} is {value!r}; choose one of {list(known)}.")
     return value if callable(value) else known[value]

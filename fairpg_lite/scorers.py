@@ -19,13 +19,11 @@ Scorer = Callable[..., Tensor]
 
 
 class Batch(NamedTuple):
-    """B queries padded to n documents.
+    """B queries padded to n documents (chapter 7).
 
     features (B, n, d), relevance (B, n), groups (B, n) or None, mask (B, n) with True for a real
     document, queries (B,): the index of each query in the dataset. Padding has features 0,
     relevance 0 and group 0. The tensors may be views of the dataset: do not write into them.
-
-    Chapter 7.
     """
 
     features: Tensor
@@ -33,6 +31,13 @@ class Batch(NamedTuple):
     groups: Tensor | None
     mask: Tensor
     queries: Tensor
+
+
+def documents_of(batch: Batch, values: Tensor, offsets: Tensor) -> Tensor:
+    """``values (N,)`` of all documents, those of a batch ``(B, n)``; zero for padding."""
+    starts = offsets.to(values.device)[batch.queries].unsqueeze(-1)
+    row = starts + torch.arange(batch.mask.shape[-1], device=values.device)
+    return values[row.clamp(max=len(values) - 1)] * batch.mask
 
 
 def score(scorer: Scorer, batch: Batch) -> Tensor:
@@ -82,9 +87,8 @@ def eval_mode(scorer: object) -> Iterator[None]:
 class LinearScorer(nn.Module):
     """One weight per feature, started uniformly within ``init`` of zero (paper: 0.001).
 
-    There is no bias term by default: a Plackett-Luce policy ignores a shift of all scores.
-
-    Chapters 6, 7 and 9.
+    There is no bias term by default: a Plackett-Luce policy ignores a shift of all scores
+    (chapters 6, 7 and 9).
     """
 
     def __init__(
@@ -107,10 +111,7 @@ class LinearScorer(nn.Module):
 
 
 class MLPScorer(nn.Module):
-    """One hidden ReLU layer (the paper: 32 units, all weights in ±1/sqrt(32)), without output bias.
-
-    Chapter 10.
-    """
+    """One hidden ReLU layer, in the paper 32 units, weights in ±1/sqrt(hidden) (chapter 10)."""
 
     def __init__(
         self,

@@ -206,3 +206,13 @@ def test_gains_have_names():
     assert_close(dcg(ranking, relevance, gain="linear"), dcg(ranking, relevance, gain=linear_gain))
     with pytest.raises(ValueError, match="gain is 'cubic'"):
         dcg(ranking, relevance, gain="cubic")
+
+
+def test_padding_adds_no_position_to_the_best_ranking():
+    """Where attention rises again later on, a short list must not be measured against that."""
+    bias = torch.tensor([1.0, 0.2, 0.7], dtype=torch.float64)
+    relevance = torch.tensor([2.0, 1.0], dtype=torch.float64)
+    padded, mask = torch.cat([relevance, relevance[:1]]), torch.tensor([True, True, False])
+    alone = ndcg(torch.tensor([0, 1]), relevance, position_bias=bias)
+    assert alone == 1.0
+    assert ndcg(torch.tensor([0, 1, 2]), padded, position_bias=bias, mask=mask) == alone
