@@ -5,8 +5,8 @@ for Fairness in Ranking" (NeurIPS 2019). The book derives every function; start 
 """
 
 from fairpg_lite._version import __version__
-from fairpg_lite.budget import BudgetResult, fit_to_budget
-from fairpg_lite.config import History, TrainConfig
+from fairpg_lite.budget import fit_to_budget
+from fairpg_lite.config import TrainConfig
 from fairpg_lite.data import (
     LetorError,
     RankingDataset,
@@ -19,7 +19,7 @@ from fairpg_lite.data import (
 )
 from fairpg_lite.disparity import group_disparity, individual_disparity
 from fairpg_lite.estimator import FairRanker
-from fairpg_lite.evaluate import Evaluation, evaluate
+from fairpg_lite.evaluate import evaluate
 from fairpg_lite.exposure import position_bias, ranking_exposure
 from fairpg_lite.figures import tradeoff
 from fairpg_lite.metrics import (
@@ -33,28 +33,23 @@ from fairpg_lite.metrics import (
     ndcg,
     reciprocal_rank,
 )
-from fairpg_lite.models import SavedModel, load_model, save_model
+from fairpg_lite.models import load_model, save_model
 from fairpg_lite.policy import PlackettLuce
 from fairpg_lite.preparation import Preparation
-from fairpg_lite.relevance import MERITS, binary_gain, exponential_gain, linear_gain, merit_of
+from fairpg_lite.relevance import binary_gain, exponential_gain, linear_gain, merit_of
 from fairpg_lite.scorers import LinearScorer, MLPScorer
 from fairpg_lite.sweep import Cell, grid, load_cells, run_cells, sweep
 from fairpg_lite.train import fit
 
 __all__ = [
-    "MERITS",
-    "BudgetResult",
     "Cell",
-    "Evaluation",
     "FairRanker",
-    "History",
     "LetorError",
     "LinearScorer",
     "MLPScorer",
     "PlackettLuce",
     "Preparation",
     "RankingDataset",
-    "SavedModel",
     "TrainConfig",
     "__version__",
     "average_precision",

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from fairpg_lite import _check
+from fairpg_lite.exposure import pieces
 
 
 def _check_inputs(where: str, exposure: Tensor, merit: Tensor, mask: Tensor | None) -> Tensor:
@@ -52,7 +53,7 @@ class Hinge(torch.autograd.Function):
     def forward(ctx: Any, ratio: Tensor, merit: Tensor, bar: Tensor) -> tuple[Tensor, Tensor]:
         value, count = torch.zeros_like(ratio[..., 0]), torch.zeros_like(ratio[..., 0])
         slope = torch.zeros_like(ratio)
-        for rows in row_pieces(ratio):
+        for rows in pieces(ratio.shape[-1], ratio.numel()):
             # Compared into numbers, not booleans: what follows multiplies with it.
             pairs = ratio.new_empty((*ratio[..., rows].shape, ratio.shape[-1]))
             torch.ge(merit[..., rows, None], bar.unsqueeze(-2), out=pairs)
@@ -71,12 +72,6 @@ class Hinge(torch.autograd.Function):
     def backward(ctx: Any, upstream: Tensor, _: Tensor) -> tuple[Tensor, None, None]:
         (slope,) = ctx.saved_tensors
         return upstream.unsqueeze(-1) * slope, None, None
-
-
-def row_pieces(table: Tensor) -> list[slice]:
-    """Rows of an m x m table for each row of ``table (…, m)``, about a million cells at a time."""
-    size = max(1, 1_000_000 // max(1, table.numel()))
-    return [slice(i, i + size) for i in range(0, table.shape[-1], size)]
 
 
 def group_ratios(
@@ -129,8 +124,7 @@ def group_disparity(
     where = "group_disparity"
     merit = _check_inputs(where, exposure, merit, mask)
     if not isinstance(groups, Tensor) or groups.is_floating_point():
-        kind = _check.kind_of(groups)
-        raise TypeError(f"{where}: groups is {kind}; give an integer tensor of group labels.")
+        raise TypeError(f"{where}: groups is {_check.kind_of(groups)}; give integer labels.")
     _check.same_shape(where, "groups", groups, "exposure", exposure.shape)
     ratio, mean_merit = group_ratios(exposure, merit, groups, mask)
     present = mean_merit > 0

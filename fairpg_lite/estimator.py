@@ -43,9 +43,8 @@ class FairRanker:
 
     def set_params(self, **settings: Any) -> Self:
         """Change settings by name."""
-        if unknown := sorted(set(settings) - set(_DEFAULTS)):
-            known = ", ".join(_DEFAULTS)
-            raise TypeError(f"FairRanker: no setting {unknown[0]!r}; there are {known}.")
+        for name in set(settings) - set(_DEFAULTS):
+            raise TypeError(f"FairRanker: no setting {name!r}; there are {', '.join(_DEFAULTS)}.")
         vars(self).update(settings)
         return self
 
@@ -94,9 +93,7 @@ def _queries(qid: Any, features: torch.Tensor) -> tuple[np.ndarray, np.ndarray, 
     """The queries' names, the rows of X query by query, and where each query begins and ends."""
     labels = np.asarray(qid)
     if features.ndim != 2 or labels.shape != features.shape[:1]:
-        raise ValueError(
-            f"FairRanker: X has shape {tuple(features.shape)}, qid {labels.shape}; give documents "
-            "× features, and one query for each document."
-        )
+        found = f"X has shape {tuple(features.shape)}, qid {labels.shape}"
+        raise ValueError(f"FairRanker: {found}; give documents × features, and a query for each.")
     names, inverse, sizes = np.unique(labels, return_inverse=True, return_counts=True)
     return names, np.argsort(inverse, kind="stable"), np.concatenate([[0], np.cumsum(sizes)])

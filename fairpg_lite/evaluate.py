@@ -13,9 +13,9 @@ import torch
 from torch import Tensor, nn
 
 from fairpg_lite import _check, metrics
-from fairpg_lite.disparity import group_disparity, individual_disparity, row_pieces
+from fairpg_lite.disparity import group_disparity, individual_disparity
 from fairpg_lite.exact import TOLERANCE, exact_err
-from fairpg_lite.exposure import bias_like, position_bias, ranking_exposure
+from fairpg_lite.exposure import bias_like, pieces, position_bias, ranking_exposure
 from fairpg_lite.policy import PlackettLuce
 from fairpg_lite.relevance import Gain, Merit, gains_of, merit_of
 from fairpg_lite.scorers import Batch, Scorer, documents_of, eval_mode, score
@@ -290,7 +290,7 @@ def _expected_rank(policy: PlackettLuce) -> Tensor:
     """One plus the chance of each other document to come first ``(B, n)``."""
     scores, mask = policy.scores, policy.mask
     rank = torch.empty_like(scores)
-    for rows in row_pieces(scores):
+    for rows in pieces(scores.shape[-1], scores.numel()):
         ahead = (scores.unsqueeze(-2) - scores[..., rows, None]).sigmoid_()
         rank[..., rows] = (ahead if mask is None else ahead.mul_(mask.unsqueeze(-2))).sum(-1)
     return 0.5 + rank

@@ -17,13 +17,11 @@ import torch
 from torch import Tensor
 
 from fairpg_lite._check import differentiable_once
+from fairpg_lite.exposure import pieces
 from fairpg_lite.nodes import discount_nodes, log_weights, named_nodes, reachable, times
 
 #: Default accuracy of exact exposure, with errors of about 1e-11 in v and 1e-9 in its gradient.
 TOLERANCE = 1e-10
-
-# Elements of the largest temporary; longer grids are walked in pieces of this size.
-_CHUNK = 1_000_000
 
 
 def exact_exposure(
@@ -157,13 +155,13 @@ class RaceIntegral(torch.autograd.Function):
         ctx.summed = summed
         flat = _documents_first(log_w)
         passing = None if passing is None else _documents_first(passing)
-        pieces = _time_pieces(flat, nodes, log_t)
+        steps = pieces(len(log_t), flat.numel() * len(nodes))
         total = torch.zeros((), device=log_w.device)
-        for piece in pieces:
+        for piece in steps:
             at = log_t[piece], weight[piece]
             race = run_race(flat, nodes, coefficients, *at, summed, passing)
             total = total + race.density.sum(-2)
-        ctx.race = race if len(pieces) == 1 and ctx.needs_input_grad[0] else None
+        ctx.race = race if len(steps) == 1 and ctx.needs_input_grad[0] else None
         # Contiguous, because everything that follows walks documents within queries.
         return total.permute(2, 0, 1).contiguous().view(*log_w.shape, total.shape[1])
 
@@ -176,7 +174,7 @@ class RaceIntegral(torch.autograd.Function):
         pull = upstream.conj().reshape(flat.shape[1], *upstream.shape[-2:])
         pull = pull.permute(1, 2, 0).contiguous().unsqueeze(-2)  # along memory, like the race
         grad = torch.zeros_like(flat)
-        for piece in _time_pieces(flat, nodes, log_t):
+        for piece in pieces(len(log_t), flat.numel() * len(nodes)):
             at = log_t[piece], weight[piece]
             race = ctx.race or run_race(flat, nodes, coefficients, *at, ctx.summed)
             # Moving log w_k changes k's own arrival density, and its lead over each of the others.
@@ -199,9 +197,3 @@ def _loss_of_others(race: Race, own: Tensor, nodes: Tensor) -> Tensor:
 def _documents_first(log_w: Tensor) -> Tensor:
     """``(…, n)`` to ``(n, B)``, all leading axes in one."""
     return log_w.reshape(-1, log_w.shape[-1]).transpose(0, 1).contiguous()
-
-
-def _time_pieces(log_w: Tensor, nodes: Tensor, log_t: Tensor) -> list[slice]:
-    """Slices of the time axis whose temporaries stay below ``_CHUNK`` elements."""
-    size = max(1, _CHUNK // max(1, log_w.numel() * len(nodes)))
-    return [slice(i, i + size) for i in range(0, len(log_t), size)]

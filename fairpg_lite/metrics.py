@@ -172,10 +172,8 @@ def satisfaction(relevance: Tensor, max_grade: float, mask: Tensor | None = None
     above = (satisfied > 1.0) | ((satisfied == 1.0) & (relevance > max_grade))
     if above.any() or (satisfied < 0.0).any():
         worst = relevance[above].max().item() if above.any() else relevance.min().item()
-        raise ValueError(
-            f"err: relevance {worst} is outside 0..max_grade={max_grade}; "
-            "pass the scale's top grade as max_grade."
-        )
+        found = f"relevance {worst} is outside 0..max_grade={max_grade}"
+        raise ValueError(f"err: {found}; pass the scale's top grade.")
     return satisfied
 
 

@@ -40,9 +40,6 @@ class PlackettLuce:
         self.dtype = scores.dtype
         self.mask = mask
 
-    def __repr__(self) -> str:
-        return f"PlackettLuce(scores {tuple(self.scores.shape)})"
-
     def _masked(self, fill: float) -> Tensor:
         return self.scores if self.mask is None else self.scores.masked_fill(~self.mask, fill)
 
@@ -57,9 +54,7 @@ class PlackettLuce:
         of 1e4 keeps its digits.
         """
         if not all(_check.is_whole(size) and size >= 1 for size in sample_shape):
-            raise ValueError(
-                f"sample: sample_shape is {sample_shape}; give whole numbers from 1 on."
-            )
+            raise ValueError(f"sample: sample_shape is {sample_shape}; give whole numbers from 1.")
         shape = (*sample_shape, *self.scores.shape)
         keys = torch.empty(shape, dtype=torch.float64, device=self.scores.device)
         # U = 0 would put a real document among the padding at -inf.
@@ -97,15 +92,11 @@ class PlackettLuce:
         _check.not_transformed("expect")
         samples = rankings.shape[0]
         if values.shape not in (rankings.shape[:-1], rankings.shape):
-            raise ValueError(
-                f"expect: values has shape {tuple(values.shape)}; give one value per ranking, "
-                f"{tuple(rankings.shape[:-1])}, or one per document, {tuple(rankings.shape)}."
-            )
+            found = f"values has shape {tuple(values.shape)}, rankings {tuple(rankings.shape)}"
+            raise ValueError(f"expect: {found}; give a value per ranking, or per document.")
         if samples < {None: 1, "mean": 2, "loo": 2}.get(baseline, math.inf):
-            raise ValueError(
-                f"expect: {samples} sample(s) with baseline={baseline!r}; draw two at least for "
-                "'mean' and 'loo', or one for baseline=None."
-            )
+            found = f"{samples} sample(s) with baseline={baseline!r}"
+            raise ValueError(f"expect: {found}; 'mean' and 'loo' need two, baseline=None one.")
         mean, advantage = values.mean(0), values.detach()
         if baseline is not None:
             advantage = advantage - mean.detach()
