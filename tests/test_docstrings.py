@@ -3,6 +3,7 @@
 Each docstring names a chapter, and what defines the thing by its label: `chapter 5, eq-05-dind`.
 """
 
+import inspect
 import re
 from functools import cache
 from pathlib import Path
@@ -23,9 +24,18 @@ LABEL = r"eq-\d\d-[a-z]+(?:-[a-z]+)*"
 MENTION = re.compile(rf"\bchapters?\s+({NUMBERS})", re.I)
 
 
+def public(module):
+    """The names that a package passes on."""
+    return [
+        name
+        for name, value in vars(module).items()
+        if name[0] != "_" and not inspect.ismodule(value)
+    ]
+
+
 def described():
     """Every public class and function, and what a policy can do, by name."""
-    exported = {name: getattr(module, name) for module in MODULES for name in module.__all__}
+    exported = {name: getattr(module, name) for module in MODULES for name in public(module)}
     own = {f"PlackettLuce.{name}": x for name, x in vars(PlackettLuce).items() if name[0] != "_"}
     # A number or a table has its type's docstring, not one of its own.
     return {
@@ -95,8 +105,8 @@ PUBLIC = described()
 
 def test_only_data_is_exempt():
     """A constant has no docstring of its own."""
-    listed = {name for module in MODULES for name in module.__all__}
-    assert listed - set(PUBLIC) == {"__version__"}
+    listed = {name for module in MODULES for name in public(module)}
+    assert not listed - set(PUBLIC)
     assert {"PlackettLuce.sample", "PlackettLuce.mode", "PlackettLuce.exposure"} <= set(PUBLIC)
 
 

@@ -152,11 +152,9 @@ class Refuse:
             raise ImportError(name + ' is not installed')
 sys.meta_path.insert(0, Refuse())
 import fairpg_lite
-print(len(fairpg_lite.__all__), all(hasattr(fairpg_lite, n) for n in fairpg_lite.__all__))
+print(*vars(fairpg_lite))
 """
-    count, complete = run(code).split()
-    assert int(count) > 15
-    assert complete == "True"
+    assert {"PlackettLuce", "fit", "evaluate", "sweep", "tradeoff"} <= set(run(code).split())
 
 
 def test_own_modules_are_few_beside_torch():
