@@ -135,7 +135,16 @@ def read_cell(path: Path) -> Record | None:
         whole = {*cell} >= {"format", "method", "config", "lam", "seed", "seconds", outcome}
     except (FileNotFoundError, NotADirectoryError, ValueError, LookupError, TypeError):
         return None
-    return cell if whole else None
+    return _of_this_format(path, cell) if whole else None
+
+
+def _of_this_format(path: Path, stored: Record) -> Record:
+    if stored["format"] != FORMAT:
+        raise ValueError(
+            f"sweep: {path} is another version's: format is {stored['format']!r} there, {FORMAT} "
+            "here; read it with that one, choose another `out`, or force=True to compute it anew."
+        )
+    return stored
 
 
 def write_cell(path: Path, cell: Record) -> None:
@@ -213,7 +222,7 @@ def write_table(out: Path, records: list[Record], **about: Any) -> None:
 
 def _sidecar(out: Path) -> Record:
     try:
-        return json.loads((out / SIDECAR).read_text("utf-8"))
+        return _of_this_format(out / SIDECAR, json.loads((out / SIDECAR).read_text("utf-8")))
     except (FileNotFoundError, NotADirectoryError):
         return {}
 

@@ -12,7 +12,7 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fairpg_lite import _records
+from fairpg_lite import _check, _records
 from fairpg_lite._extras import progress_bar, require
 from fairpg_lite._files import clear_leftovers, write_whole
 from fairpg_lite._records import Cell, Record, finished, grid, key, write_cell
@@ -62,6 +62,9 @@ def run_cells(
     Chapter 15.
     """
     cells, out = list(cells), Path(out)
+    if not cells or not _check.is_whole(n_jobs) or n_jobs < 1:
+        said = f"sweep: {len(cells)} cells and n_jobs={n_jobs!r}"
+        raise ValueError(f"{said}; give a lambda and a seed at least, and processes from 1 on.")
     seen: dict[Path, Record] = {}
     for cell in cells:
         path, config = cell.path(""), cell.config  # what cannot be stored is refused here

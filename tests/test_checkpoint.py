@@ -5,6 +5,7 @@ import errno
 import os
 import subprocess
 import sys
+from zipfile import ZIP_DEFLATED, ZipFile
 
 import pytest
 import torch
@@ -88,6 +89,18 @@ def test_foreign_and_damaged_checkpoints_are_refused(tmp_path):
     torch.save({"format": 99}, path)
     with pytest.raises(ValueError, match="no checkpoint of this version"):
         fit(linear(), data, quick(epochs=1), progress=False, checkpoint=path)
+
+
+def test_a_checkpoint_that_unpacks_to_gigabytes_is_not_unpacked(tmp_path, monkeypatch):
+    """2 MB took 2 GB: what its headers announce is compared with the file before torch reads it."""
+    path = tmp_path / "run.ckpt"
+    fit(linear(), synthetic(n_queries=5), quick(epochs=1), progress=False, checkpoint=path)
+    with ZipFile(path) as whole, ZipFile(tmp_path / "bomb", "w", ZIP_DEFLATED) as bomb:
+        for name in whole.namelist():
+            content = b"\0" * 10_000_000 if name.endswith("/data/0") else whole.read(name)
+            bomb.writestr(name, content)
+    monkeypatch.setattr(torch, "load", lambda *_, **__: pytest.fail("it is unpacked"))
+    refused(tmp_path / "bomb", "no checkpoint of this version, or cut off")
 
 
 @pytest.fixture

@@ -91,6 +91,19 @@ def test_a_wrong_axis_is_refused_by_name(lambdas, seeds, kind, message):
         grid(Plain(), lambdas, seeds)
 
 
+@pytest.mark.parametrize("n_jobs", [0, -1, 1.5, "2", None, True])
+def test_processes_are_counted_from_one(tmp_path, n_jobs):
+    with pytest.raises(ValueError, match=rf"n_jobs={n_jobs!r}; give .* processes from 1 on"):
+        quiet(Plain(), [0], [0], tmp_path / "out", n_jobs=n_jobs)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_sweep_of_nothing_is_refused(tmp_path):
+    for lambdas, seeds in ([], [0]), ([0], []):
+        with pytest.raises(ValueError, match=r"sweep: 0 cells.*give a lambda and a seed at least"):
+            quiet(Plain(), lambdas, seeds, tmp_path)
+
+
 @pytest.mark.parametrize(("lambdas", "seeds"), [([0, -0.0], [0]), ([1], [3, 3])])
 def test_the_same_cell_twice_is_refused(tmp_path, lambdas, seeds):
     with pytest.raises(ValueError, match=r"two cells would be stored as plain.lam=.*; drop one"):
@@ -263,7 +276,7 @@ def contents_of(whole):
         (lambda c: c["config"].update(depth=2), "depth is 2 there and 'absent' here"),
         (lambda c: c["config"].update({"class": "Other"}), "class is 'Other' there"),
         (lambda c: c.update(seed=1), "seed is 1 there and 0 here"),
-        (lambda c: c.update(format=99), "format is 99 there and 1 here"),
+        (lambda c: c.update(format=99), "format is 99 there, 1 here"),
     ],
 )
 def test_another_setting_is_an_error_with_a_way_out(tmp_path, change, field):
@@ -307,6 +320,16 @@ def test_sys_exit_in_an_experiment_is_its_own_failure(tmp_path, monkeypatch):
     monkeypatch.setattr(Plain, "__call__", lambda self, lam, seed: sys.exit(3))
     with pytest.warns(RuntimeWarning, match="SystemExit: 3"):
         quiet(Plain(), [0], [0], tmp_path)
+
+
+@pytest.mark.parametrize("table", [False, True])
+def test_another_format_is_refused_by_the_name_of_its_file(tmp_path, table):
+    quiet(Plain(), [0], [0], tmp_path)
+    file = collect(tmp_path).with_suffix(".json") if table else next(tmp_path.rglob("*.json"))
+    file.write_text(json.dumps({**json.loads(file.read_text()), "format": 2}))
+    for read in (load_cells, collect, lambda out: quiet(Plain(), [0], [0], out)):
+        with pytest.raises(ValueError, match=rf"{file.name} is another version's: format is 2"):
+            read(tmp_path)
 
 
 def test_load_cells_sorts_and_passes_over_what_is_no_cell(tmp_path):
