@@ -15,7 +15,6 @@ from fairpg_lite.data import load_letor as load_letor
 from fairpg_lite.data import mslr_sample as mslr_sample
 from fairpg_lite.data import save_letor as save_letor
 from fairpg_lite.data import synthetic as synthetic
-from fairpg_lite.data import yahoo as yahoo
 from fairpg_lite.disparity import group_disparity as group_disparity
 from fairpg_lite.disparity import individual_disparity as individual_disparity
 from fairpg_lite.estimator import FairRanker as FairRanker

@@ -4,7 +4,6 @@ import json
 import math
 import pickle
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 import matplotlib
@@ -14,13 +13,13 @@ import torch
 from matplotlib.figure import Figure
 from sklearn.metrics import ndcg_score
 
-from experiments import mslr, problems, yahoo
+from experiments import mslr, problems, yahoo, yahoo_files
 from experiments.__main__ import main
 from experiments.problems import load_split
 from experiments.rankers import FairPGRank, RankSVM, measure
 from experiments.rankers_report import data_of, kept_epoch, tradeoff_panels
 from experiments.stand_in import yahoo_like
-from fairpg_lite import LinearScorer, RankingDataset, data, mslr_sample
+from fairpg_lite import LinearScorer, RankingDataset, mslr_sample
 from fairpg_lite.baselines import gbdt, rank_svm
 from fairpg_lite.data import save_letor
 from fairpg_lite.sweep import run_cells
@@ -45,12 +44,15 @@ def same(cells):
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):
-    """A miniature of Set 1 in the real format, read without a look at the published counts."""
+    """A miniature of Set 1 in the real format, read as if its counts were the published ones."""
     root = tmp_path_factory.mktemp("yahoo")
+    counts = {}
     for part, queries in QUERIES.items():
-        save_letor(yahoo_like(queries, part=part), root / f"set1.{part}.txt")
+        stand_in = yahoo_like(queries, part=part)
+        save_letor(stand_in, root / f"set1.{part}.txt")
+        counts[part] = (queries, stand_in.n_documents)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(problems, "yahoo", partial(data.yahoo, check_counts=False))
+        patch.setattr(yahoo_files, "PUBLISHED_COUNTS", counts)
         yield root
 
 
@@ -58,7 +60,7 @@ def files(tmp_path_factory):
 def counted(monkeypatch):
     """The published counts are asked for, as always."""
     load_split.cache_clear()
-    monkeypatch.setattr(problems, "yahoo", data.yahoo)
+    monkeypatch.setattr(yahoo_files, "PUBLISHED_COUNTS", problems.PUBLISHED_COUNTS)
 
 
 @pytest.fixture(scope="module")

@@ -12,8 +12,8 @@ from typing import NamedTuple
 import torch
 
 from experiments.stand_in import yahoo_like
-from fairpg_lite.data import RankingDataset, german_credit, mslr_sample, synthetic, yahoo
-from fairpg_lite.data.sets import PUBLISHED_COUNTS
+from experiments.yahoo_files import PUBLISHED_COUNTS, yahoo
+from fairpg_lite.data import RankingDataset, german_credit, mslr_sample, synthetic
 
 
 class Parts(NamedTuple):

@@ -23,7 +23,7 @@ from experiments.problems import load_split
 from experiments.rankers import protocol
 from experiments.rankers_report import COLUMNS, data_of
 from experiments.summary import Cells, finished
-from fairpg_lite.data.sets import HOW_TO_OBTAIN
+from experiments.yahoo_files import HOW_TO_OBTAIN
 from fairpg_lite.sweep import Cell, load_cells, run_cells
 
 __all__ = ["COLUMNS", "DATA", "own_table", "plan", "table"]

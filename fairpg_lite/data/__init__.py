@@ -7,7 +7,7 @@ from fairpg_lite.data.batches import Batches
 from fairpg_lite.data.dataset import Query, RankingDataset
 from fairpg_lite.data.german import german_credit
 from fairpg_lite.data.letor import LetorError, load_letor, save_letor
-from fairpg_lite.data.sets import mslr_sample, synthetic, yahoo
+from fairpg_lite.data.sets import mslr_sample, synthetic
 from fairpg_lite.scorers import Batch
 
 __all__ = [
@@ -21,5 +21,4 @@ __all__ = [
     "mslr_sample",
     "save_letor",
     "synthetic",
-    "yahoo",
 ]

@@ -1,29 +1,16 @@
-"""The paper's synthetic set, a sample of MSLR-WEB10K, and Yahoo's set, for who has the files."""
+"""The paper's synthetic set and a sample of MSLR-WEB10K, an open set of the size of a chapter."""
 
 import hashlib
 import io
 import lzma
-import os
-import warnings
-from collections.abc import Callable
-from contextlib import suppress
-from functools import cache, partial
+from functools import cache
 from importlib.resources import files
-from pathlib import Path
 
 import numpy as np
 import torch
 
 from fairpg_lite import _check
 from fairpg_lite.data.dataset import RankingDataset
-from fairpg_lite.data.letor import load_letor
-
-# (queries, documents) of Yahoo's Set 1, as published with the challenge (Chapelle & Chang 2011).
-PUBLISHED_COUNTS = {"train": (19_944, 473_134), "valid": (2_994, 71_083), "test": (6_983, 165_660)}
-HOW_TO_OBTAIN = (
-    "Researchers apply to Yahoo's Webscope programme for dataset C14, Learning to Rank Challenge. "
-    "Unpack the archive in one directory and pass that, or set FAIRPG_YAHOO to it."
-)
 
 
 def _checksums() -> dict[str, str]:
@@ -108,51 +95,3 @@ def mslr_raw(part: str) -> RankingDataset:
         features, *rest = (arrays[name] for name in ("features", "relevance", "offsets"))
         features = torch.from_numpy(np.ascontiguousarray(features.T))
         return RankingDataset(features, *rest, query_ids=arrays["query_ids"], info=info)
-
-
-def yahoo(
-    root: str | os.PathLike[str] | None = None, *, check_counts: bool = True
-) -> tuple[RankingDataset, RankingDataset, RankingDataset]:
-    """`(train, valid, test)` of Yahoo's Learning to Rank Challenge, Set 1, memory-mapped.
-
-    `set1.{train,valid,test}.txt` in `root` (or FAIRPG_YAHOO) or below it may be plain, .gz, .bz2 or
-    .xz. The first load stores about 2 GB in the user's cache directory; later loads map that, as
-    long as the text keeps its size and time of change. Without `check_counts`, other than the
-    published numbers of queries and documents are accepted.
-
-    Chapters 10 and 11; appendix B.1 of the paper.
-    """
-    base, parts = Path(root or os.environ.get("FAIRPG_YAHOO") or "(none given)").expanduser(), []
-    for part, published in PUBLISHED_COUNTS.items():
-        found = sorted(base.rglob(f"set1.{part}.txt*"), key=lambda path: (len(path.parts), path))
-        if not found:
-            raise FileNotFoundError(f"yahoo: no set1.{part}.txt in {base}. {HOW_TO_OBTAIN}")
-        stat = found[0].stat()
-        key = f"{found[0].absolute()} {stat.st_size} {stat.st_mtime_ns}"  # changes with the file
-        dataset = remembered(f"yahoo-{part}", key, partial(load_letor, found[0], n_features=699))
-        counts = (len(dataset), dataset.n_documents)
-        if check_counts and counts != published:
-            raise ValueError(
-                f"yahoo: {found[0]} has {counts} queries and documents, published are {published}; "
-                f"the file is cut or is another set. {HOW_TO_OBTAIN}"
-            )
-        parts.append(dataset)
-    return parts[0], parts[1], parts[2]
-
-
-def remembered(name: str, key: str, make: Callable[[], RankingDataset]) -> RankingDataset:
-    """What `make` makes, memory-mapped from the user's cache if `name` and `key` were there before.
-
-    Where it cannot be stored, a warning says so and it stays in memory.
-    """
-    place = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "fairpg-lite"
-    target = place / f"{name}-{hashlib.sha256(key.encode()).hexdigest()[:16]}.pt"
-    with suppress(OSError, ValueError):  # absent, or damaged: made again
-        return RankingDataset.load(target)
-    made = make()
-    try:
-        made.save(target)
-        return RankingDataset.load(target)
-    except OSError as error:
-        warnings.warn(f"{target} could not be written ({error}).", stacklevel=2)
-        return made
