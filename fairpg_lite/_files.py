@@ -56,6 +56,12 @@ def write_whole(path: str | Path, content: str | bytes) -> Path:
     return target
 
 
+def probe(folder: str | Path) -> Path:
+    """The folder, in which a file can be written; two may try it at the same moment."""
+    write_whole(Path(folder) / ".probe", "").unlink(missing_ok=True)
+    return Path(folder)
+
+
 def clear_leftovers(path: str | Path) -> None:
     """Remove what writers of ``path`` left behind when they were killed."""
     target = Path(path)

@@ -42,12 +42,10 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+=-]*")
 
 @dataclass(frozen=True)
 class Cell:
-    """One run, stored as one file: ``experiment(lam, seed)``, both zero or more, a dictionary.
+    """One run, ``experiment(lam, seed)``, which returns a dictionary (chapter 15).
 
     An experiment is one method on one data set: a frozen dataclass whose fields are its
     configuration, with a ``name`` that is stored with its results.
-
-    Chapter 15.
     """
 
     experiment: Any
@@ -83,10 +81,7 @@ class Cell:
 
 
 def grid(experiment: Any, lambdas: Iterable[float], seeds: Iterable[int]) -> list[Cell]:
-    """Every lambda with every seed, lambda by lambda.
-
-    Chapter 15.
-    """
+    """Every lambda with every seed, lambda by lambda (chapter 15)."""
     return [Cell(experiment, lam, seed) for lam, seed in product(lambdas, seeds)]
 
 

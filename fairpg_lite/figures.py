@@ -110,18 +110,16 @@ def tradeoff(
     prepare: Preparation | None = None,
     **how: Any,
 ) -> "pd.DataFrame":
-    """Train at every lambda and seed and judge on ``test``: a table with one row for each run.
+    """Train at every lambda and seed, judge on ``test``; returns a row per run (chapter 15).
 
     Columns: method, lam, seed, then the measures of `evaluate`. It is also ``out/table.csv``, with
-    the settings in ``out/table.json``; the model of each run is below ``out/models``, for
-    `load_model`. Killed, the same call goes on where it was; more lambdas or seeds are added. A run
-    that fails is a RuntimeError in the end, and the others are kept.
-
-    Chapter 15.
+    the settings in ``out/table.json``; the models are below ``out/models``. Killed, the same call
+    goes on where it was; more lambdas or seeds are added. A run that fails is a RuntimeError in the
+    end, and the others are kept.
 
     ``seeds`` says how many, or which; ``valid`` chooses the epoch; ``hidden`` makes a layer of so
-    many units; ``judge`` has options of `evaluate`, such as ``{"k": 10}``; ``prepare`` is stored
-    with the models, which says how the features were made; ``how`` is that of `run_cells`.
+    many units; ``judge`` has options of `evaluate`, such as ``{"k": 10}``; ``prepare``, which made
+    the features, is stored with the models; ``how`` is that of `run_cells`.
     """
     out, numbers = Path(out), range(seeds) if isinstance(seeds, int) else seeds
     config = config or TrainConfig()

@@ -1,12 +1,12 @@
 """Sweeps: a method at every lambda and seed, on one machine or many (chapter 15).
 
-Every finished cell is a JSON file of its own, so a sweep can be killed at any moment and run again:
-only what is missing is computed. The process that calls `sweep` writes all files, as results come
-in; the workers of a cluster need no common file system. `collect` makes one table of the files.
+Every finished cell is a JSON file of its own, written by the process that calls `sweep`, so it can
+be killed at any moment and run again: only what is missing is computed.
 """
 
 import os
 import warnings
+from collections import Counter
 from collections.abc import Generator, Iterable
 from contextlib import closing, suppress
 from pathlib import Path
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from fairpg_lite import _check, _records
 from fairpg_lite._extras import progress_bar, require
-from fairpg_lite._files import clear_leftovers, write_whole
+from fairpg_lite._files import clear_leftovers, probe
 from fairpg_lite._records import Cell, Record, finished, grid, key, write_cell
 from fairpg_lite._workers import outcomes
 
@@ -30,10 +30,7 @@ ATTEMPTS = 3
 def sweep(
     experiment: Any, lambdas: Iterable[float], seeds: Iterable[int], out: str | Path, **how: Any
 ) -> list[Record]:
-    """Run ``experiment(lam, seed)`` for every lambda and seed; ``how`` is that of `run_cells`.
-
-    Chapter 15, eq-15-makespan.
-    """
+    """`run_cells` for every lambda with every seed (chapter 15, eq-15-makespan)."""
     return run_cells(grid(experiment, lambdas, seeds), out, **how)
 
 
@@ -48,30 +45,24 @@ def run_cells(
     progress: bool = True,
     description: str = "sweep",
 ) -> list[Record]:
-    """Compute what is missing of ``cells`` below ``out`` and return all, in the order given.
+    """Compute what is missing of ``cells`` below ``out``; all of them, in the order given.
 
     The numbers are the same on one process, on several (``n_jobs``) and on the Dask cluster at
-    ``scheduler``, ``tcp://host:8786`` (unless the experiment draws from Python's global `random`,
-    as Dask does). Its workers must have the versions of this process and are refused otherwise;
-    code that is not installed is sent to them; without a worker for ``patience`` seconds the sweep
-    gives up. A cell that fails is stored with its error, warned of, and tried again by the next
-    call; a worker that dies costs nothing but time. A file that was cut off counts as missing; one
-    made with other settings is an error, unless ``force`` computes everything anew. Ctrl-C keeps
-    what is finished.
-
+    ``scheduler`` (``tcp://host:8786``). Its workers must have the versions of this process; code
+    that is not installed is sent to them; without one for ``patience`` seconds the sweep gives up.
+    A cell that fails is stored with its error and tried again by the next call; a worker that dies
+    costs nothing but time. A file that was cut off counts as missing; one made with other settings
+    is an error, unless ``force`` computes everything anew. Ctrl-C keeps what is finished.
     Chapter 15.
     """
     cells, out = list(cells), Path(out)
     if not cells or not _check.is_whole(n_jobs) or n_jobs < 1:
         said = f"sweep: {len(cells)} cells and n_jobs={n_jobs!r}"
         raise ValueError(f"{said}; give a lambda and a seed at least, and processes from 1 on.")
-    seen: dict[Path, Record] = {}
-    for cell in cells:
-        path, config = cell.path(""), cell.config  # what cannot be stored is refused here
-        if path in seen:
-            remedy = "drop one" if seen[path] == config else "give the experiments different names"
-            raise ValueError(f"sweep: two cells would be stored as {path}; {remedy}.")
-        seen[path] = config
+    configs = [cell.config for cell in cells]  # what cannot be stored is refused here
+    if twice := [path for path, n in Counter(cell.path("") for cell in cells).items() if n > 1]:
+        remedy = "drop one, or give the experiments different names"
+        raise ValueError(f"sweep: two cells would be stored as {twice[0]}; {remedy}.")
     table = {} if force else _records.read_table(out)
     found = {} if force else {i: finished(cell, out, table) for i, cell in enumerate(cells)}
     stored = {i: record for i, record in found.items() if record is not None}
@@ -79,15 +70,14 @@ def run_cells(
         clear_leftovers(cells[i].path(out))  # of a sweep that was killed
     pending = [i for i in range(len(cells)) if i not in stored]
     for folder in {cells[i].path(out).parent for i in pending}:
-        # Before hours are spent; another sweep on this directory may probe it at the same moment.
-        write_whole(folder / ".probe", "").unlink(missing_ok=True)
+        probe(folder)  # before hours are spent
     # Workers run this code to the letter, or they are refused: its commit is theirs.
     commit = _records.commit() if pending else ""
     with progress_bar(description, len(cells), "cell", progress) as bar:
         bar.update(len(stored))
         with closing(_persistent(cells, pending, n_jobs, scheduler, patience)) as results:
             for i, outcome in results:
-                made = {"config": cells[i].config, **outcome, "commit": commit}
+                made = {"config": configs[i], **outcome, "commit": commit}
                 # Another sweep on the same directory may have been faster.
                 theirs = None if force else finished(cells[i], out, {})
                 stored[i] = theirs or {"format": _records.FORMAT, **cells[i].about, **made}
@@ -130,10 +120,7 @@ def _persistent(
 
 
 def load_cells(out: str | Path) -> list[Record]:
-    """Every finished cell of a sweep, from its files and its table, by method, lambda and seed.
-
-    Chapter 15.
-    """
+    """A sweep's finished cells, from files and table, by method, lambda and seed (chapter 15)."""
     out = Path(out)
     if not out.is_dir():
         raise FileNotFoundError(f"load_cells: {out} is not a directory; give a sweep's `out`.")
@@ -143,10 +130,7 @@ def load_cells(out: str | Path) -> list[Record]:
 
 
 def as_table(cells: Iterable[Record]) -> "pd.DataFrame":
-    """Finished cells as a table: a row for each run, with method, lam, seed and its results.
-
-    NDCG, where there is one, is the first of the results. Chapter 15.
-    """
+    """Finished cells as a data frame: columns method, lam, seed, then the results, NDCG first."""
     rows = [{n: c[n] for n in ("method", "lam", "seed")} | c["result"] for c in cells]
     table = require("pandas", "experiments").DataFrame(rows)
     return table[sorted(table.columns, key=lambda n: n not in ("method", "lam", "seed", "ndcg"))]
@@ -156,11 +140,8 @@ def collect(out: str | Path, *, without: Iterable[str] = (), **about: Any) -> Pa
     """Make one table of a sweep's finished cells and remove their files; returns ``table.csv``.
 
     A row is a run, with all digits. ``table.json`` beside it has the settings, commit and versions
-    that made them, and ``about`` (the command, say). Results named in ``without`` are left out.
-    Failed cells stay files, to be tried again. A collected sweep is read by `load_cells` and
-    continued by `run_cells` like any other.
-
-    Chapter 15.
+    that made them, and ``about`` (the command, say). Results named in ``without`` are left out;
+    failed cells stay files. `load_cells` and `run_cells` take a collected sweep like any other.
     """
     import fcntl  # not on Windows, where the rest works
 
@@ -169,10 +150,9 @@ def collect(out: str | Path, *, without: Iterable[str] = (), **about: Any) -> Pa
     fcntl.flock(lock, fcntl.LOCK_EX)  # two that collect at once would lose what one of them wrote
     try:
         found = _files(out)
-        done = {}
-        for cell in found.values():
-            result = {n: v for n, v in cell["result"].items() if n not in without}
-            done[key(cell)] = {**cell, "result": result}
+        done = {key(cell): cell for cell in found.values()}
+        for cell in done.values():
+            cell["result"] = {n: v for n, v in cell["result"].items() if n not in without}
         # Rows with the settings of a sweep that was since forced to others are superseded.
         settings = {cell["method"]: cell["config"] for cell in done.values()}
         old = _records.read_table(out).items()

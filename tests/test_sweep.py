@@ -23,7 +23,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sweep_experiments import Careless, Deadly, Failing, Plain, Returning
 
-from fairpg_lite import Cell, _records, grid, load_cells, run_cells, sweep
+from fairpg_lite import Cell, _files, _records, grid, load_cells, run_cells, sweep
 from fairpg_lite._records import plain, read_cell, read_table, write_table
 from fairpg_lite._workers import compute
 from fairpg_lite.sweep import collect
@@ -553,7 +553,7 @@ def test_a_cell_that_another_sweep_finished_meanwhile_is_left_alone(tmp_path, mo
 
 
 def test_two_sweeps_may_try_the_directory_at_the_same_moment(tmp_path, monkeypatch):
-    write = sweep_module.write_whole
+    write = _files.write_whole
 
     def removed_by_the_other(path, content):
         written = write(path, content)
@@ -561,7 +561,7 @@ def test_two_sweeps_may_try_the_directory_at_the_same_moment(tmp_path, monkeypat
             path.unlink()
         return written
 
-    monkeypatch.setattr(sweep_module, "write_whole", removed_by_the_other)
+    monkeypatch.setattr(_files, "write_whole", removed_by_the_other)
     assert len(quiet(Plain(), [0], [0], tmp_path)) == 1
 
 

@@ -27,6 +27,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from experiments import REPRODUCTIONS, reproduction, summary
+from fairpg_lite._files import probe
 from fairpg_lite.cli import _common as cli
 from fairpg_lite.cli import run_command
 from fairpg_lite.sweep import collect, run_cells
@@ -66,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
     elif args.data or args.stand_in:
         raise cli.UsageError("--data and --stand-in belong to `yahoo`.")
     # Finished results are no obstacle: a second run continues the first.
-    out = cli.prepare_out(args.out or _default_out(args))
+    out = probe(args.out or _default_out(args))
     cells = module.plan(**options)
     cli.say(args, f"{args.experiment}: {len(cells)} cells, in {out}")
     how = {"n_jobs": args.jobs, "scheduler": args.scheduler, "patience": args.cluster_patience}

@@ -14,7 +14,6 @@ import numpy as np
 import torch
 
 from fairpg_lite._check import SEED_LIMIT
-from fairpg_lite._files import write_whole
 from fairpg_lite.config import TrainConfig
 from fairpg_lite.data import LetorError, RankingDataset, load_letor
 
@@ -134,12 +133,6 @@ def say(args: argparse.Namespace, text: str) -> None:
 def bars(args: argparse.Namespace) -> bool:
     """Whether to draw progress bars: on a terminal only, and not with `--quiet`."""
     return not args.quiet and sys.stderr is not None and sys.stderr.isatty()
-
-
-def prepare_out(name: str | Path) -> Path:
-    """The directory `--out`, tried before hours are spent."""
-    write_whole(Path(name) / ".probe", "").unlink(missing_ok=True)
-    return Path(name)
 
 
 def read(

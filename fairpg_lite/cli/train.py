@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from fairpg_lite import train as training
-from fairpg_lite._files import clear_leftovers, write_whole
+from fairpg_lite._files import clear_leftovers, probe, write_whole
 from fairpg_lite.budget import fit_to_budget
 from fairpg_lite.cli import _common as cli
 from fairpg_lite.cli.use import NAMES, judging
@@ -101,7 +101,7 @@ def fit(args: argparse.Namespace) -> int:
         _clear(out)
         cli.say(args, f"{out} holds the model of this very command; there is nothing to do.")
         return cli.DONE
-    cli.prepare_out(out)
+    probe(out)  # before hours are spent
     if args.force:
         checkpoint.unlink(missing_ok=True)
     how: dict[str, Any] = {"progress": cli.bars(args), "valid": data.get("valid")}

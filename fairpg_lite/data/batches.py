@@ -16,14 +16,12 @@ POOL_BATCHES = 50
 
 @dataclass(eq=False)
 class Batches:
-    """What `RankingDataset.batches` returns: iterate over it once per epoch.
+    """What `RankingDataset.batches` returns: iterate over it once per epoch (chapter 7).
 
     The order is drawn anew each time, from `generator`: with `shuffle` a random permutation of the
     queries; for size > 1 a stable sort by length inside pools of 50 batches; and with `shuffle` a
     random permutation of the batches. Neighbours of one length (size 1, say) are views. With
     `reuse` a batch is good until the next one is drawn: their padded features share one memory.
-
-    Chapter 7.
     """
 
     dataset: Any

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from itertools import accumulate, pairwise
 from pathlib import Path
-from typing import Any, NamedTuple, Self, overload
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import torch
@@ -20,10 +20,7 @@ PER_DOCUMENT = ("features", "relevance", "groups", "document_ids", "documents")
 
 
 class Query(NamedTuple):
-    """One query: `features (n, d)`, `relevance (n,)`, `groups (n,)` or None.
-
-    Chapter 2.
-    """
+    """One query: `features (n, d)`, `relevance (n,)`, `groups (n,)` or None (chapter 2)."""
 
     features: Tensor
     relevance: Tensor
@@ -32,14 +29,12 @@ class Query(NamedTuple):
 
 @dataclass(eq=False, repr=False)
 class RankingDataset:
-    """Queries of any length, their documents concatenated.
+    """Queries of any length, their documents concatenated (chapters 2 and 6).
 
     features (N, d), relevance (N,), groups (N,) or None; query i owns the rows
     `offsets[i]:offsets[i + 1]`, so `offsets` has shape (Q + 1,). `query_ids` are whole numbers (a
     tensor) or texts (a NumPy array), 0, 1, … if not given; `document_ids` are whole numbers, the
     row of a table, say; `documents` are names (texts), "" for none; `info` has plain values.
-
-    Chapters 2 and 6.
 
     >>> ds = RankingDataset(torch.eye(3), torch.tensor([1.0, 0.0, 2.0]), offsets=[0, 2, 3])
     >>> ds
@@ -158,12 +153,8 @@ class RankingDataset:
             f"{self.n_features} features, {groups})"
         )
 
-    @overload
-    def __getitem__(self, index: int) -> Query: ...
-    @overload
-    def __getitem__(self, index: slice) -> "RankingDataset": ...
-
-    def __getitem__(self, index: int | slice) -> "Query | RankingDataset":
+    def __getitem__(self, index: int | slice) -> Any:
+        """The `Query` with this number, or a dataset of some of them."""
         if isinstance(index, slice):
             return self.subset(range(*index.indices(len(self))))
         i = range(len(self))[index]

@@ -53,9 +53,9 @@ def german_credit(
     n_docs: int = 10,
     dtype: torch.dtype | None = None,
 ) -> tuple[RankingDataset, RankingDataset]:
-    """`(train, test)`: candidate sets of `n_docs` persons, relevance 1 = creditworthy.
+    """`(train, test)`: sets of `n_docs` persons, relevance 1 = creditworthy (chapter 12).
 
-    The 1000 persons are divided 800/200, and every query draws from one side only. Numbers are
+    Appendix B.2: the 1000 persons are divided 800/200, and a query draws from one side. Numbers are
     standardised by the 800 training persons (by the authors: by all 1000), categories are one-hot.
     `document_ids` is each person's row (from 0), `info["feature_names"]` names the features.
 
@@ -70,8 +70,6 @@ def german_credit(
     Sex is disputed in this file: the corrected code table (Groemping 2019, "South German
     Credit", UCI 573) reads A92 as "female non-single or male single". Check what you conclude
     with `group="age"`. Data: Hofmann 1994, doi 10.24432/C5NC77, CC BY 4.0, unchanged.
-
-    Chapter 12; appendix B.2 of the paper.
 
     >>> german_credit()[0]
     RankingDataset(500 queries, 5000 documents, 61 features, groups 0/1)

@@ -39,10 +39,7 @@ _LINE = re.compile(
 
 
 class LetorError(ValueError):
-    """A fault in a LETOR file; the message has the file, the line and the word that is wrong.
-
-    Chapter 10.
-    """
+    """A fault in a LETOR file (chapter 10), with the file, the line and the word that is wrong."""
 
 
 def load_letor(
@@ -59,9 +56,7 @@ def load_letor(
     without any, LightGBM's file `PATH.query` has the number of documents of each query in turn. A
     comment `#docid = NAME` names the document in `documents`; other comments and empty lines are
     skipped, absent and `NULL` values are 0. Without `n_features` the largest id is the number of
-    columns. A fault raises `LetorError` with the file, the line and the offending text.
-
-    Chapter 10.
+    columns. A fault is a `LetorError`. Chapter 10.
     """
     if hasattr(path, "columns"):
         raise TypeError("load_letor: give a path; RankingDataset.from_pandas takes a DataFrame.")
@@ -95,7 +90,6 @@ def save_letor(dataset: RankingDataset, path: PathLike) -> None:
     Values come back bit for bit when read with the same dtype; zeros are left out, so pass
     `n_features` when reading if the last columns may be all zero. Document names become
     `#docid = …` comments; groups are not part of the format (`RankingDataset.save` keeps all).
-
     Chapter 10.
     """
     ids, names = dataset.query_ids.tolist(), [""] * dataset.n_documents

@@ -1,4 +1,4 @@
-"""The paper's synthetic set and a sample of MSLR-WEB10K, an open set of the size of a chapter."""
+"""The paper's synthetic set and a sample of MSLR-WEB10K; files that come with the package."""
 
 import hashlib
 import io
@@ -13,18 +13,14 @@ from fairpg_lite import _check
 from fairpg_lite.data.dataset import RankingDataset
 
 
-def _checksums() -> dict[str, str]:
-    lines = (files("fairpg_lite") / "_data" / "SHA256SUMS").read_text("ascii").splitlines()
-    return {name: digest for digest, name in (line.split() for line in lines)}
-
-
 @cache
 def read_resource(name: str) -> bytes:
     """The bytes of `fairpg_lite/_data/<name>`, checked against SHA256SUMS; read once."""
-    content = (files("fairpg_lite") / "_data" / name).read_bytes()
-    expected, found = _checksums().get(name), hashlib.sha256(content).hexdigest()
-    if found != expected:
-        wrong = f"fairpg_lite/_data/{name} has sha256 {found}, not {expected}"
+    folder = files("fairpg_lite") / "_data"
+    content = (folder / name).read_bytes()
+    found = hashlib.sha256(content).hexdigest()
+    if f"{found}  {name}\n" not in (folder / "SHA256SUMS").read_text("ascii"):
+        wrong = f"fairpg_lite/_data/{name} has sha256 {found}, which SHA256SUMS does not list"
         raise ValueError(f"{wrong}: it was changed or damaged; reinstall fairpg-lite.")
     return content
 
@@ -38,16 +34,15 @@ def synthetic(
     *,
     dtype: torch.dtype | None = None,
 ) -> RankingDataset:
-    """Two features, one of them hidden for the minority group.
+    """Two features, one of them hidden for the minority group (chapters 7 and 9).
 
     Every document is in G1 with probability `minority`; x1 and x2 are uniform on (0, 3), its
     relevance is x1 + x2 clipped to [0, clip], and only then is x2 replaced by 0 for G1. features
-    (n_queries * n_docs, 2) are (x1, x2). The authors' notebook clips at 4 where the paper says 5.
+    (n_queries * n_docs, 2) are (x1, x2). The authors' notebook clips at 4 where the paper, in
+    section 4.2, says 5.
 
     One generator gives first the draws for membership, then those for (x1, x2), in float64: the
     same seed with another `clip`, `minority` or `dtype` (torch's default) keeps the same draws.
-
-    Chapters 7 and 9; section 4.2 of the paper.
 
     >>> synthetic()
     RankingDataset(100 queries, 1000 documents, 2 features, groups 0/1)
@@ -71,12 +66,10 @@ def synthetic(
 
 
 def mslr_sample(dtype: torch.dtype | None = None) -> tuple[RankingDataset, RankingDataset]:
-    """`(train, test)`: the first 42 + 42 complete queries of MSLR-WEB10K, Fold 1.
+    """`(train, test)`: the first 42 + 42 queries of MSLR-WEB10K, Fold 1 (chapters 2 and 10).
 
     136 features, each brought to [0, 1] within its query, and grades 0 to 4. Data: Qin & Liu,
     "Introducing LETOR 4.0 Datasets", arXiv:1306.2597, CC BY 4.0.
-
-    Chapters 2 and 10.
 
     >>> mslr_sample()[0]
     RankingDataset(42 queries, 4955 documents, 136 features, no groups)
