@@ -48,26 +48,16 @@ _LABELS = {
 }
 
 
-def matplotlib_module() -> Any:
-    """Matplotlib with pyplot, or an error that names the extra to install."""
-    require("matplotlib.pyplot", "plots")
-    return require("matplotlib", "plots")
-
-
 def style() -> AbstractContextManager[None]:
     """The house style for one block: `with style(): ...`."""
-    return matplotlib_module().style.context(_STYLE)
+    return require("matplotlib.pyplot", "plots").style.context(_STYLE)
 
 
 def use_style() -> None:
-    """The house style from here on: the first line of a chapter that draws.
-
-    In a notebook the figures become SVG: sharp at any size, and small. Without the date that
-    matplotlib writes into one, the same figure is the same file on each run.
-    """
-    matplotlib = matplotlib_module()
-    matplotlib.style.use(_STYLE)
-    if "inline" in matplotlib.get_backend():
+    """The house style from here on; in a notebook the figures become SVG, without a date in it."""
+    pyplot = require("matplotlib.pyplot", "plots")
+    pyplot.style.use(_STYLE)
+    if "inline" in pyplot.get_backend():
         from matplotlib_inline.backend_inline import set_matplotlib_formats
 
         set_matplotlib_formats("svg", metadata={"Date": None, "Creator": None})
@@ -154,19 +144,17 @@ def plot_tradeoff(table: Any, x: str = "d_group") -> Any:
     """
     quantile = require("scipy.stats", "experiments").t.ppf
     with style():
-        ax = matplotlib_module().figure.Figure().add_subplot()
+        ax = require("matplotlib.figure", "plots").Figure().add_subplot()
     for number, (name, runs) in enumerate(table.groupby("method", sort=False)):
         seeds = runs.groupby("lam")[[x, "ndcg"]]
         mean, count = seeds.mean(), seeds.count()
         half = (seeds.sem() * quantile(0.975, (count - 1).clip(lower=1))).fillna(0.0)
-        look = {"color": list(PALETTE.values())[number % 7], "marker": "osD^vPX<"[number % 8]}
-        ax.errorbar(
-            mean[x], mean["ndcg"], half["ndcg"], half[x], label=name, elinewidth=0.8, **look
-        )
-        for lam, across, up in mean.itertuples():
-            ax.annotate(
-                f"λ={lam:g}", (across, up), (6, -10), textcoords="offset points", fontsize=8
-            )
+        look: dict[str, Any] = {"color": list(PALETTE.values())[number % 7], "elinewidth": 0.8}
+        look["marker"] = "osD^vPX<"[number % 8]
+        ax.errorbar(mean[x], mean["ndcg"], half["ndcg"], half[x], label=name, **look)
+        beside = {"xytext": (6, -10), "textcoords": "offset points", "fontsize": 8}
+        for lam, *point in mean.itertuples():
+            ax.annotate(f"λ={lam:g}", point, **beside)
     ax.set(xlabel=_LABELS.get(x, x), ylabel="NDCG (higher is better)")
     ax.legend()
     return ax

@@ -43,7 +43,6 @@ def run_cells(
     patience: float = 300.0,
     force: bool = False,
     progress: bool = True,
-    description: str = "sweep",
 ) -> list[Record]:
     """Compute what is missing of ``cells`` below ``out``; all of them, in the order given.
 
@@ -73,7 +72,7 @@ def run_cells(
         probe(folder)  # before hours are spent
     # Workers run this code to the letter, or they are refused: its commit is theirs.
     commit = _records.commit() if pending else ""
-    with progress_bar(description, len(cells), "cell", progress) as bar:
+    with progress_bar("sweep", len(cells), "cell", progress) as bar:
         bar.update(len(stored))
         with closing(_persistent(cells, pending, n_jobs, scheduler, patience)) as results:
             for i, outcome in results:

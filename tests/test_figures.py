@@ -8,7 +8,7 @@ import pytest
 from matplotlib.colors import to_hex
 from scipy import stats
 
-from fairpg_lite.figures import PALETTE, matplotlib_module, plot_tradeoff, style
+from fairpg_lite.figures import PALETTE, plot_tradeoff, style
 from tools.run_chapters import palette_png
 
 
@@ -23,7 +23,7 @@ def table(seeds):
 
 
 def test_the_styles_colours_are_the_palettes():
-    matplotlib = matplotlib_module()
+    matplotlib = pytest.importorskip("matplotlib")
     before = dict(matplotlib.rcParams)
     with style():
         cycle = matplotlib.rcParams["axes.prop_cycle"].by_key()["color"]

@@ -357,10 +357,10 @@ def test_one_bar_for_the_whole(tmp_path, monkeypatch, capsys):
 
     monkeypatch.setattr(sweep_module, "progress_bar", recording)
     cells = grid(Plain(), [0, 1], range(2)) + grid(Careless(5), [0], range(2))
-    run_cells(cells, tmp_path, description="two methods")
+    run_cells(cells, tmp_path)
     # What was there before counts from the start; then one step for each cell.
-    assert steps == [("two methods", 2, 6)] + [("two methods", 1, 6)] * 4
-    assert "two methods: 100%" in capsys.readouterr().err
+    assert steps == [("sweep", 2, 6)] + [("sweep", 1, 6)] * 4
+    assert "sweep: 100%" in capsys.readouterr().err
 
 
 # --- what cannot be written ---

@@ -71,7 +71,7 @@ def run(args: argparse.Namespace) -> int:
     cells = module.plan(**options)
     cli.say(args, f"{args.experiment}: {len(cells)} cells, in {out}")
     how = {"n_jobs": args.jobs, "scheduler": args.scheduler, "patience": args.cluster_patience}
-    how |= {"force": args.force, "progress": cli.bars(args), "description": args.experiment}
+    how |= {"force": args.force, "progress": cli.bars(args)}
     records = run_cells(cells, out, **how)  # warns of cells that failed
     done = summary.finished(records)
     if done:

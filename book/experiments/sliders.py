@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fairpg_lite._extras import require
-from fairpg_lite.figures import matplotlib_module, style
+from fairpg_lite.figures import style
 
 __all__ = ["Frames", "frames", "live"]
 
@@ -87,7 +87,7 @@ def frames(
 
 
 def _frame(draw: Callable[[Any], str], value: Any) -> tuple[str, bytes]:
-    plt, out = matplotlib_module().pyplot, io.StringIO()
+    plt, out = require("matplotlib.pyplot", "plots"), io.StringIO()
     with style():
         figure = plt.figure()
         try:

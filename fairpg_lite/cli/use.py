@@ -31,8 +31,6 @@ NAMES = {
     "group_gap": "two-sided gap",
 }
 _GAINS = {"exponential": "2^grade - 1", "linear": "the grade", "binary": "1 for any grade above 0"}
-# Keys drawn at a time: a million rankings of a long list must not be held at once.
-_KEYS = 1 << 20
 
 
 def judging(args: argparse.Namespace, gain: str, merit: str) -> dict[str, Any]:
@@ -156,16 +154,12 @@ def rank(args: argparse.Namespace) -> int:
         opened = [stack.enter_context(open(part, "x", encoding="utf-8")) for part in parts]
         streams: Sequence[TextIO] = opened or [sys.stdout]
         for qid, query in zip(queries, dataset, strict=True):
-            n = len(query.relevance)
-            names = [name or i for i, name in zip(range(n), given, strict=False)]
+            names = [name or i for i, name in zip(range(len(query.relevance)), given, strict=False)]
             with torch.no_grad():
                 policy = PlackettLuce(model.scorer(query.features))
-            step = max(1, _KEYS // n)
-            for start in range(0, args.samples, step):
-                draws = policy.sample((min(step, args.samples - start),), generator)
-                for sample, ranking in enumerate(draws.tolist(), start):
-                    text = _text(args.format, qid, sample, [names[i] for i in ranking])
-                    streams[sample % len(streams)].write(text)
+            for sample, ranking in enumerate(policy.sample((args.samples,), generator).tolist()):
+                text = _text(args.format, qid, sample, [names[i] for i in ranking])
+                streams[sample % len(streams)].write(text)
     return cli.DONE
 
 

@@ -86,13 +86,11 @@ def gathered(queries: Iterable[Any]) -> tuple[list[Any], np.ndarray, np.ndarray]
 
 def minmax_per_query(features: Tensor, bounds: Sequence[int]) -> Tensor:
     """Features (N, d) to [0, 1] within each query; a feature constant in the query becomes 0."""
-    scaled = torch.empty_like(features)
+    scaled = features / 2  # the difference of two large finite numbers may overflow, of halves not
     for start, end in pairwise(bounds):
-        low, high = features[start:end].aminmax(dim=0)
-        # Halves first: high - low of two large finite numbers may overflow, the halves do not.
-        span = high / 2 - low / 2
-        span = torch.where(span > 0, span, torch.ones_like(span))
-        scaled[start:end] = ((features[start:end] / 2 - low / 2) / span).clamp_(0.0, 1.0)
+        low, high = scaled[start:end].aminmax(dim=0)
+        span = torch.where(high > low, high - low, 1.0)
+        scaled[start:end] = ((scaled[start:end] - low) / span).clamp_(0.0, 1.0)
     return scaled
 
 
