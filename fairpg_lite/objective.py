@@ -168,17 +168,14 @@ def _utility(
     weights: "NdcgWeights | None",
 ) -> Tensor:
     """The chosen utility ``(B,)``: from exposure where it is linear in it, else from rankings."""
-    kind, relevance, how = objective.utility, batch.relevance, {"mask": policy.mask}
+    kind, relevance, mask = objective.utility, batch.relevance, policy.mask
     if callable(kind):
         assert rankings is not None
-        return policy.expect(kind(rankings, relevance, **how), rankings, objective.baseline)
+        return policy.expect(kind(rankings, relevance, mask=mask), rankings, objective.baseline)
     if kind == "dcg":
-        return metrics.expected_dcg(exposure, relevance, gain=objective.gain, **how)
-    if weights is None:
-        options = (objective.gain, objective.position_bias, policy.mask)
-        weight, constant = metrics.ndcg_weights(relevance, *options)
-    else:
-        weight, constant = weights.of(batch)
+        return metrics.expected_dcg(exposure, relevance, gain=objective.gain, mask=mask)
+    options = (relevance, objective.gain, objective.position_bias, mask)
+    weight, constant = weights.of(batch) if weights else metrics.ndcg_weights(*options)
     return (weight * exposure).sum(-1) + constant
 
 

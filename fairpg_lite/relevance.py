@@ -27,8 +27,9 @@ def binary_gain(relevance: Tensor) -> Tensor:
     return (relevance > 0).to(relevance.dtype)
 
 
-#: Gains and merits by name; the paper's experiments use the first of each.
+#: Gains by name; the paper's experiments use the first.
 GAINS = {"exponential": exponential_gain, "linear": linear_gain, "binary": binary_gain}
+#: Merits by name; the paper's experiments use the first.
 MERITS: dict[str, Merit] = {"identity": linear_gain, "square": torch.square, "sqrt": torch.sqrt}
 
 
