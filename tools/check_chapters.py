@@ -145,7 +145,7 @@ def size(text: Path) -> dict[str, float]:
                     folded = part == "{solution-start}"
                 words += 0 if folded else len(main_text(part).split())
         elif cell.cell_type == "code" and not folded and not tags(cell) & FOLDED:
-            source = [line for line in cell.source.splitlines() if line.strip()]
+            source = cell.source.strip().splitlines()  # blank lines count: a reader scrolls them
             lines.append(len(source))
             asserts += sum(line.lstrip().startswith("assert ") for line in source)
     return {

@@ -50,13 +50,19 @@
     box.classList.toggle("more-left", box.scrollLeft > 4);
   }
   var watch = new ResizeObserver(function (entries) { entries.forEach(function (e) { fade(e.target); }); });
-  document.querySelectorAll(
-    ".bd-content .pictures, .bd-content div.cell_output .text_html, .bd-content div.cell_output pre"
-  ).forEach(function (box) {
-    watch.observe(box); // a fold that opens, a window that turns
-    box.addEventListener("scroll", function () { fade(box); }, { passive: true });
-    box.querySelectorAll("img").forEach(function (image) {
-      image.addEventListener("load", function () { fade(box); });
+  function fadeAll(selector) {
+    document.querySelectorAll(selector).forEach(function (box) {
+      watch.observe(box); // a fold that opens, a window that turns
+      box.addEventListener("scroll", function () { fade(box); }, { passive: true });
+      box.querySelectorAll("img").forEach(function (image) {
+        image.addEventListener("load", function () { fade(box); });
+      });
     });
+  }
+  fadeAll(".bd-content .pictures, .bd-content div.cell_output .text_html, .bd-content div.cell_output pre");
+  // MathJax makes its boxes later.
+  window.addEventListener("load", function () {
+    if (!window.MathJax || !MathJax.startup) return;
+    MathJax.startup.promise.then(function () { fadeAll(".bd-content mjx-container[display='true']"); });
   });
 })();
