@@ -89,8 +89,8 @@ class Watch:
             if lack is None and self.client.nthreads():
                 self.since = None
                 return
-        except (OSError, TimeoutError):
-            return  # the scheduler is gone, which the cells will tell
+        except (OSError, TimeoutError, AttributeError):  # Dask's client has lost its `scheduler`
+            return  # it is gone, which the cells will tell
         now = time.monotonic()
         self.since = now if self.since is None else self.since
         said = (

@@ -340,6 +340,17 @@ def test_the_warning_comes_well_within_thirty_seconds(monkeypatch):
         watch()
 
 
+def test_a_client_that_has_lost_its_scheduler_is_not_asked_further():
+    """Dask sets `Client.scheduler` to None, and `nthreads` falls over it (a busy machine)."""
+    with distributed.Client(processes=False, dashboard_address=":0") as client:
+        watch = cluster_module.Watch(client, "tcp://here", patience=0.0)
+        connected, client.scheduler = client.scheduler, None
+        try:
+            assert watch() is None
+        finally:
+            client.scheduler = connected
+
+
 def test_a_killed_scheduler_is_one_message(scheduler, tmp_path, monkeypatch, capfd):
     address, worker, processes = scheduler
     worker(str(ROOT))
