@@ -40,7 +40,7 @@ def why_not(scorer: nn.Module, dataset: RankingDataset, config: TrainConfig) -> 
     hooked = any(part._forward_hooks or part._forward_pre_hooks for part in scorer.modules())
     right = features.dtype in _FORMATS and features.is_contiguous()
     together = torch.distributed.is_available() and torch.distributed.is_initialized()
-    name, dtype = type(scorer).__name__, config.dtype or weights[0].dtype
+    name, dtype = type(scorer).__name__, weights[0].dtype
     doubts = {
         f"{name} is neither a LinearScorer nor an MLPScorer as it comes": not known or hooked,
         "some of the scorer's parameters are frozen": not all(p.requires_grad for p in weights),
@@ -48,7 +48,7 @@ def why_not(scorer: nn.Module, dataset: RankingDataset, config: TrainConfig) -> 
         "the features are not one contiguous float32 or float64 array": not right,
         f"utility is {config.utility!r}": not config.linear,
         f"disparity is {config.disparity!r}": config.disparity not in _DISPARITIES,
-        f"device is {config.device!r}": config.device != "cpu",
+        f"the scorer is on {weights[0].device}": weights[0].device.type != "cpu",
         "several processes train together": together,
     }
     if reasons := [reason for reason, found in doubts.items() if found]:

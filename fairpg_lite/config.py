@@ -19,8 +19,6 @@ class TrainConfig(Objective):
     Chapter 7.
     """
 
-    entropy_decay: float = 1.0
-    """Factor on the entropy weight after every epoch, at most 1."""
     optimizer: str = "adam"
     """"adam" or "sgd"."""
     lr: float = 1e-3
@@ -38,10 +36,6 @@ class TrainConfig(Objective):
     seed: int = 0
     """Fixes the order of queries (a generator seeded with 2 * seed) and the rankings drawn
     (another, with 2 * seed + 1); initialisation is the scorer's own."""
-    dtype: torch.dtype | None = None
-    """Number format of training; None keeps the scorer's."""
-    device: str = "cpu"
-    """Where to train, a name or a `torch.device`, of which the name is kept."""
     compiled: str | bool = "auto"
     """Whether Numba trains instead of autograd, to the same numbers; "auto" where it can and where
     that pays, True (an error where it cannot), or False."""
@@ -50,19 +44,14 @@ class TrainConfig(Objective):
         super().__post_init__()
         self._numbers("epochs", "batch_size", above=True, whole=True)
         self._numbers("lr", "lr_decay", above=True)
-        self._numbers("entropy_decay", "weight_decay")
+        self._numbers("weight_decay")
         self._choice("optimizer", ("adam", "sgd"))
         self._choice("compiled", ("auto", True, False))
         _check.seed(f"{type(self).__name__}: seed", self.seed)
         if self.patience is not None:
             self._numbers("patience", above=True, whole=True)
-        for name in ("lr_decay", "entropy_decay"):
-            if getattr(self, name) > 1:
-                self._refuse(name, "a decay makes less; give at most 1")
-        try:
-            object.__setattr__(self, "device", str(torch.device(self.device)))
-        except (RuntimeError, TypeError):
-            self._refuse("device", "give a device that PyTorch knows, such as 'cpu'")
+        if self.lr_decay > 1:
+            self._refuse("lr_decay", "a decay makes less; give at most 1")
 
     def check_data(self, dataset: RankingDataset) -> None:
         """Refuse queries that cannot be trained on with these settings."""
@@ -101,7 +90,6 @@ class History:
     disparity: list[float] = field(default_factory=list)
     entropy: list[float] = field(default_factory=list)
     gradient_norm: list[float] = field(default_factory=list)
-    seconds: list[float] = field(default_factory=list)
     valid_utility: list[float] = field(default_factory=list)
     valid_disparity: list[float] = field(default_factory=list)
     stopped: str = ""
@@ -126,7 +114,7 @@ class History:
             getattr(self, name).append(value)
 
     def summary(self) -> dict[str, Any]:
-        """The training in few numbers; without times, so that equal runs give equal files."""
+        """The training in few numbers."""
         kept = self.kept or len(self)
         names = ("utility", "disparity", "valid_utility", "valid_disparity")
         last = {name: getattr(self, name)[kept - 1] for name in names if getattr(self, name)}

@@ -7,7 +7,7 @@ same integral (`fairpg_lite.exact.exact_err`).
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -144,16 +144,21 @@ def evaluate(
         max_grade = max(1.0, float(dataset.relevance.max().ceil()))
     generator = torch.Generator(dataset.features.device).manual_seed(0)
     judge = _Judge(k, merit, gain, max_grade, deterministic, samples, tolerance, generator)
-    matrices = not callable(what) and getattr(what, "ndim", 0) != 1
-    shown = _given(cast(Sequence[Tensor], what), dataset) if matrices else _scored(what, dataset)
+    if getattr(what, "ndim", 0) == 1:
+        dataset, what = _with_scores(dataset, what), partial(torch.squeeze, dim=-1)
+    matrices = not callable(what)
+    first = what.parameters() if isinstance(what, nn.Module) else iter(())
+    dtype = torch.float64 if matrices else next(first, dataset.features).dtype
+    single = torch.promote_types(dtype, torch.float32)  # at least: half precision is too coarse
+    shown: Any = _given if matrices else partial(_scored, dtype=dtype, single=single)
     rows, order = [], []
     with eval_mode(what):
         # Once for all queries, and not again batch by batch.
-        grades = dataset.relevance.to(torch.promote_types(_dtype(what, dataset), torch.float32))
+        grades = dataset.relevance.to(single)
         gains_of("evaluate", grades, gain, None)
         metrics.satisfaction(grades, max_grade)
         _check.finite("evaluate", "merit", merit_of(grades, merit), least=0.0)
-        for batch, policy in shown:
+        for batch, policy in shown(what, dataset):
             with _check.trusted():
                 rows.append(judge.measures(batch, policy))
             order.append(batch.queries.cpu())
@@ -173,34 +178,23 @@ def evaluate(
     return Evaluation(**means, k=k, per_query=per_query, defined=defined)
 
 
-def _dtype(what: Any, dataset: Any) -> torch.dtype:
-    """Number format of the scorer, or of the scores; else that of the data."""
-    if isinstance(what, Tensor):
-        return what.dtype if what.is_floating_point() else torch.float64
-    if isinstance(what, nn.Module):
-        return next(what.parameters(), dataset.features).dtype
-    return dataset.features.dtype if callable(what) else torch.float64
+def _with_scores(dataset: Any, scores: Any) -> Any:
+    """The documents with their score as their one feature."""
+    scores = torch.as_tensor(scores, device=dataset.features.device)
+    _check.same_shape("evaluate", "scores", scores, "relevance", dataset.relevance.shape)
+    single = torch.float32 if scores.is_floating_point() else torch.float64
+    kind = torch.promote_types(scores.dtype, single)
+    return dataset.replace(features=scores.to(kind).unsqueeze(-1))
 
 
-def _scored(what: Any, dataset: Any) -> Iterator[tuple[Batch, PlackettLuce]]:
-    """The policies of a scorer, or of scores ``(N,)``; never in half precision."""
-    dtype = _dtype(what, dataset)
-    at_least_single = torch.promote_types(dtype, torch.float32)
-    if not callable(what):
-        what = torch.as_tensor(what, device=dataset.features.device).to(at_least_single)
-        if what.shape != dataset.relevance.shape:
-            raise ValueError(
-                f"evaluate: scores has shape {tuple(what.shape)} for {len(dataset.relevance)} "
-                "documents; give one score per document of the dataset, in its order."
-            )
+def _scored(
+    scorer: Scorer, dataset: Any, dtype: torch.dtype, single: torch.dtype
+) -> Iterator[tuple[Batch, PlackettLuce]]:
+    """The policies of a scorer that works in ``dtype``, judged in ``single``."""
     for batch in dataset.batches(_AT_ONCE, dtype=dtype, reuse=True):
-        if callable(what):
-            scores = score(what, batch)
-        else:
-            scores = documents_of(batch, what, dataset.offsets)
         mask = None if bool(batch.mask.all()) else batch.mask
-        batch = batch._replace(relevance=batch.relevance.to(at_least_single))
-        yield batch, PlackettLuce(scores.to(at_least_single), mask)
+        policy = PlackettLuce(score(scorer, batch).to(single), mask)
+        yield batch._replace(relevance=batch.relevance.to(single)), policy
 
 
 def _given(matrices: Sequence[Tensor], dataset: Any) -> Iterator[tuple[Batch, Tensor]]:

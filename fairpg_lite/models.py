@@ -80,36 +80,27 @@ def save_model(
             f"save_model: {type(scorer).__name__} is neither LinearScorer nor MLPScorer, and "
             "loading it would run its code; torch.save its state_dict(), and keep the class."
         )
-    n_features = next(scorer.parameters()).shape[1]
-    prepare = prepare or Preparation(n_features)
-    if prepare.n_features != n_features:
-        raise ValueError(
-            f"save_model: the scorer takes {n_features} features, the preparation gives "
-            f"{prepare.n_features}."
-        )
+    first = next(scorer.parameters())
+    prepare = prepare or Preparation(first.shape[1])
     if file.exists() and _header(file) is None:
         raise ValueError(f"save_model: {file} is not ours; choose another directory.")
     if file.exists() and not overwrite:
         raise FileExistsError(f"save_model: {directory} holds a model; overwrite=True replaces it.")
-    dtype = str(next(scorer.parameters()).dtype).removeprefix("torch.")
     weights = {name: value.tolist() for name, value in scorer.state_dict().items()}
-    if dtype not in _DTYPES or not all(torch.isfinite(x).all() for x in scorer.parameters()):
-        raise ValueError(
-            f"save_model: the weights, {dtype}, hold NaN or infinity, or are neither "
-            "float32 nor float64."
-        )
     meta = {
         "format": FORMAT,
         "version": VERSION,
         "fairpg_lite": __version__,
         "kind": _KINDS[type(scorer)],
-        "dtype": dtype,
+        "dtype": str(first.dtype).removeprefix("torch."),
         "prepare": prepare.to_dict(),
         "training": None if config is None else config.to_dict(),
         "history": None if history is None else history.summary(),
         "notes": dict(notes or {}),
         "sha256": _digest(weights),
     }
+    with refusing("save_model: the model", "only what would load again is saved"):
+        _made(meta, weights)
     text = json.dumps(meta, indent=1, ensure_ascii=False).removesuffix("\n}")
     write_whole(file, f'{text},\n "weights": {json.dumps(weights)}\n}}\n')  # in one line
 
@@ -136,13 +127,7 @@ def load_model(directory: str | Path) -> SavedModel:
         weights = meta.pop("weights")
         if _digest(weights) != meta["sha256"]:
             raise ValueError(f"the SHA-256 of its weights is not {meta['sha256']}")
-        dtype, fields = _DTYPES[meta["dtype"]], meta["prepare"]
-        state = {name: torch.tensor(values, dtype=dtype) for name, values in weights.items()}
-        prepare = Preparation(**{**fields, "group_values": tuple(fields["group_values"])})
-        scorer = _made(meta["kind"], state)
-        if prepare.n_features != next(scorer.parameters()).shape[1]:
-            raise ValueError("the preparation gives another number of features than are scored")
-    return SavedModel(scorer.eval(), prepare, meta)
+        return _made(meta, weights)
 
 
 def _header(file: Path) -> dict[str, Any] | None:
@@ -156,21 +141,26 @@ def _header(file: Path) -> dict[str, Any] | None:
     return meta if type(version) is int and version > 0 else None
 
 
-def _made(kind: str, weights: dict[str, Tensor]) -> nn.Module:
-    """A scorer as large as its weights."""
+def _made(meta: dict[str, Any], weights: dict[str, Any]) -> SavedModel:
+    """The scorer, as large as its weights, and the preparation of a model.json."""
+    kind, dtype, fields = meta["kind"], _DTYPES[meta["dtype"]], meta["prepare"]
     if kind not in ("linear", "neural"):
         raise ValueError(f"its scorer is of kind {kind!r}, known are 'linear' and 'neural'")
-    first = weights["linear.weight" if kind == "linear" else "hidden.weight"]
-    units, n_features = first.shape
-    scorer = (
-        MLPScorer(n_features, units)
-        if kind == "neural"
-        else LinearScorer(n_features, bias="linear.bias" in weights)
-    )
-    scorer.to(first.dtype).load_state_dict(weights)
-    if not all(torch.isfinite(value).all() for value in weights.values()):
-        raise ValueError(f"its weights are not finite {first.dtype} numbers")
-    return scorer
+    state = {name: torch.tensor(values, dtype=dtype) for name, values in weights.items()}
+    scorer: LinearScorer | MLPScorer
+    if kind == "linear":
+        _, n_features = state["linear.weight"].shape
+        scorer = LinearScorer(n_features, bias="linear.bias" in state)
+    else:
+        units, n_features = state["hidden.weight"].shape
+        scorer = MLPScorer(n_features, units)
+    scorer.to(dtype).load_state_dict(state)
+    if not all(torch.isfinite(value).all() for value in state.values()):
+        raise ValueError(f"its weights are not finite {dtype} numbers")
+    prepare = Preparation(**{**fields, "group_values": tuple(fields["group_values"])})
+    if prepare.n_features != n_features:
+        raise ValueError("the preparation gives another number of features than are scored")
+    return SavedModel(scorer.eval(), prepare, meta)
 
 
 def _digest(weights: Any) -> str:

@@ -109,8 +109,6 @@ class Objective:
         def plain(value: Any) -> Any:
             if isinstance(value, Tensor):
                 return value.tolist()
-            if isinstance(value, torch.dtype):
-                return str(value).removeprefix("torch.")
             return getattr(value, "__name__", repr(value)) if callable(value) else value
 
         return {f.name: plain(getattr(self, f.name)) for f in dataclasses.fields(self)}

@@ -4,7 +4,6 @@ import copy
 import dataclasses
 import io
 import math
-import time
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +40,8 @@ def fit(
     """Train ``scorer`` in place to maximise mean U - lam * D over the queries of ``dataset``.
 
     The scorer is any module from features ``(…, n, d)`` to scores ``(…, n)``; one whose ``forward``
-    has an argument ``mask`` is told which documents are real. With ``valid`` the objective is
+    has an argument ``mask`` is told which documents are real. It is trained on its own device and
+    in its own number format. With ``valid`` the objective is
     evaluated on those queries after each epoch, the weights of the best epoch are kept
     (``history.kept``), and ``config.patience`` may end the training. The file ``checkpoint`` keeps
     the state after each epoch; one that is there is continued, to the same result bit by bit. It
@@ -106,10 +106,10 @@ class _Run:
         valid: RankingDataset | None,
     ):
         self.config = config
-        self.scorer = scorer.to(device=config.device, dtype=config.dtype)
-        self.dtype = _place(scorer)[1]
-        self.dataset = data = dataset.to(device=config.device)
-        self.valid = None if valid is None else valid.to(device=config.device)
+        self.scorer = scorer
+        device, self.dtype = _place(scorer)
+        self.dataset = data = dataset.to(device=device)
+        self.valid = None if valid is None else valid.to(device=device)
         config.check_data(data)
         if valid is not None and len(valid) == 0:
             raise ValueError("fit: the validation set holds no query.")
@@ -120,8 +120,8 @@ class _Run:
         self.model = _processes.together(scorer)
         # Two streams, so that changing the number of samples leaves the order of queries alone.
         self.order = torch.Generator().manual_seed(2 * config.seed)
-        self.draws = torch.Generator(config.device)
-        self.draws.manual_seed(2 * config.seed + 1 + (_processes.rank() << 40))
+        own = 2 * config.seed + 1 + (_processes.rank() << 40)
+        self.draws = torch.Generator(device).manual_seed(own)
         self.weights: NdcgWeights | None = None
         if config.linear:  # for DCG, too: it refuses grades whose gain is too large a number
             weights = NdcgWeights(data.relevance, data.offsets, config, self.dtype)
@@ -135,18 +135,12 @@ class _Run:
 
     def keep_at(self, path: Path) -> None:
         """Continue what the file holds, if there is one, and save to it from now on."""
-        if _processes.world() > 1:  # each has its own queries and draws
-            path = path.with_name(f"{path.name}.{_processes.rank()}")
+        if _processes.world() > 1:
+            raise ValueError("fit: a checkpoint is of one process; several train without.")
         self.path = path
         self.belongs_to = run_of(self.scorer, self.dataset, self.valid, self.config)
         if path.exists():
             self.restore(load_checkpoint(path, self.belongs_to, self.config.epochs))
-        epochs = _processes.total(torch.tensor([len(self.history)]))
-        if int(epochs) != _processes.world() * len(self.history):
-            raise ValueError(
-                f"fit: {path} ends after {len(self.history)} epochs, and the checkpoints of the "
-                "other processes after others; delete them to start afresh."
-            )
 
     def save(self) -> None:
         if self.path is not None:
@@ -176,17 +170,17 @@ class _Run:
         return bool(self.history.stopped)
 
     def epoch(self) -> None:
-        start, done, config = time.perf_counter(), len(self.history), self.config
+        done, config = len(self.history), self.config
         lr = config.lr * config.lr_decay**done
-        gamma = config.entropy * config.entropy_decay**done
         for group in self.optimizer.param_groups:
             group["lr"] = lr
-        utility, disparity, entropy, norm = self.updates(gamma, lr)
+        utility, disparity, entropy, norm = self.updates(lr)
         if not all(bool(torch.isfinite(p).all()) for p in self.parameters):
             why = f"a weight is no longer finite after epoch {done + 1}"
             raise FloatingPointError(f"fit: {why}; try a smaller learning rate.")
-        seen = {"utility": utility, "disparity": disparity, "entropy": entropy}
-        self.history.append(**seen, gradient_norm=norm, seconds=time.perf_counter() - start)
+        self.history.append(
+            utility=utility, disparity=disparity, entropy=entropy, gradient_norm=norm
+        )
         if self.valid is not None:
             utility, disparity = objective_on(self.scorer, self.valid, config)
             self.history.append(valid_utility=utility, valid_disparity=disparity)
@@ -194,25 +188,25 @@ class _Run:
             if self.best is None or value > self.best[0]:
                 self.best = (value, done + 1, copy.deepcopy(self.scorer.state_dict()))
 
-    def updates(self, gamma: float, lr: float) -> list[float]:
+    def updates(self, lr: float) -> list[float]:
         """An epoch of updates; returns means of utility, disparity, entropy, gradient norm."""
         batches = self.dataset.batches(
             self.config.batch_size, True, self.order, dtype=self.dtype, reuse=True
         )
         if self.compiled is not None:
-            seen = self.compiled.run(batches._order(), self.draws, gamma, lr)
+            seen = self.compiled.run(batches._order(), self.draws, self.config.entropy, lr)
             if seen.bad:
                 self.blame(seen.bad)
             return [*seen.terms.mean(0).tolist(), float(seen.norms.mean())]
         with _check.trusted():
-            rows = [self.update(batch, share, gamma) for batch, share in _processes.shares(batches)]
+            rows = [self.update(batch, share) for batch, share in _processes.shares(batches)]
         terms = torch.cat([terms for terms, _ in rows], -1).double()
         count = torch.full_like(terms[:1, 0], terms.shape[-1])
         *sums, queries = _processes.total(torch.cat([terms.sum(-1), count])).tolist()
         norms = torch.stack([norm for _, norm in rows]).double()
         return [*(value / queries for value in sums), float(norms.mean())]
 
-    def update(self, batch: Batch, share: float, gamma: float) -> tuple[Tensor, Tensor]:
+    def update(self, batch: Batch, share: float) -> tuple[Tensor, Tensor]:
         """One step of Algorithm 1: draw, estimate the gradient, move.
 
         Returns utility, disparity and entropy of each query ``(3, B)``, and the gradient's norm.
@@ -221,7 +215,7 @@ class _Run:
             parameter.grad = None
         scores = score(self.model, batch)
         terms = batch_terms(scores, batch, self.config, self.draws, self.weights)
-        objective = terms.total(self.config.lam, gamma)
+        objective = terms.total(self.config.lam, self.config.entropy)
         # The gradient of minus the mean over the batch.
         objective.backward(torch.full_like(objective, -share))
         norms = [p.grad.norm() for p in self.parameters if p.grad is not None]
@@ -250,8 +244,7 @@ def _optimizer(parameters: list[nn.Parameter], config: TrainConfig) -> torch.opt
     settings: dict[str, Any] = {"lr": config.lr, "weight_decay": config.weight_decay}
     if config.optimizer == "sgd":
         return torch.optim.SGD(parameters, **settings)
-    fused = config.device.startswith(("cpu", "cuda"))  # other devices may lack the one-kernel Adam
     try:
-        return torch.optim.Adam(parameters, **settings, fused=fused)
-    except RuntimeError:  # an older PyTorch
+        return torch.optim.Adam(parameters, **settings, fused=True)
+    except RuntimeError:  # an older PyTorch, or a device without a one-kernel Adam
         return torch.optim.Adam(parameters, **settings)

@@ -5,7 +5,6 @@ Does the jobs it reads from stdin, one after the other. Run by tests/test_distri
 
 import json
 import sys
-from pathlib import Path
 
 import torch
 from torch import distributed
@@ -20,8 +19,6 @@ def work(rank, world, job):
     # Each begins elsewhere: the first one's weights count.
     scorer = LinearScorer(2, generator=torch.Generator().manual_seed(rank), dtype=torch.float64)
     checkpoint, budget = job.pop("checkpoint", None), job.pop("budget", None)
-    if job.pop("lost", None) == rank:
-        Path(f"{checkpoint}.{rank}").unlink()
     config, extra = TrainConfig(**job), {}
     try:
         if budget is not None:

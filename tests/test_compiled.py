@@ -314,8 +314,8 @@ class Mine(LinearScorer):
     [
         ({"utility": err}, "utility is <function err"),
         ({"disparity": lambda v, m, g, k: v.sum(-1)}, "disparity is <function"),
-        ({"dtype": torch.bfloat16}, "neither float32 nor float64"),
-        ({"device": "meta"}, "device is 'meta'"),
+        ({"scorer": LinearScorer(4, dtype=torch.bfloat16)}, "neither float32 nor float64"),
+        ({"scorer": LinearScorer(4).to("meta")}, "the scorer is on meta"),
         ({"scorer": torch.nn.Linear(4, 1)}, "Linear is neither"),
         ({"scorer": Mine(4)}, "Mine is neither"),
         ({"scorer": LinearScorer(4).requires_grad_(False)}, "frozen"),
@@ -336,7 +336,7 @@ def trained(way, size=1, epochs=3, **rest):
     data = ragged(9, [5, 3, 8, 2, 6, 4, 4], features=4)
     config = TrainConfig(
         lam=1.0, disparity="individual", batch_size=size, epochs=epochs, lr=0.02, lr_decay=0.5,
-        entropy=0.2, entropy_decay=0.5, compiled=way, seed=4,
+        entropy=0.2, compiled=way, seed=4,
     )  # fmt: skip
     g = torch.Generator().manual_seed(0)
     scorer = MLPScorer(4, 6, generator=g, dtype=torch.float64)

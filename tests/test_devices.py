@@ -5,7 +5,6 @@ refuse what CUDA refuses: a CPU tensor beside them (but for scalars and indices)
 of another device. What is not shown: kernels that a real device lacks, and its rounding.
 """
 
-import dataclasses
 from contextlib import contextmanager
 
 import pytest
@@ -181,12 +180,11 @@ def test_fit_and_the_objective(elsewhere, case, kind):
     config, data, valid = TrainConfig(**settings), ragged(0), ragged(1)
     expected = make(kind)
     history = fit(expected, data, config, valid, progress=False)
-    scorer = make(kind)
     with elsewhere():
-        there = dataclasses.replace(config, device=ELSEWHERE)
-        found = fit(scorer, data, there, valid, progress=False)
+        scorer = make(kind).to(ELSEWHERE)
+        found = fit(scorer, data, config, valid, progress=False)
         assert {p.device.type for p in scorer.parameters()} == {ELSEWHERE}
-        judged = objective_on(scorer, valid, there)
+        judged = objective_on(scorer, valid, config)
         assert numbers(scorer) == [pytest.approx(row, rel=1e-9) for row in numbers(expected)]
     assert found.utility == pytest.approx(history.utility, rel=1e-12)
     assert found.valid_disparity == pytest.approx(history.valid_disparity, rel=1e-12)
@@ -198,8 +196,8 @@ def test_a_budget(elsewhere):
     config = TrainConfig(method="exact", lr=0.1, epochs=2, batch_size=4)
     expected = fit_to_budget(make(), data, 0.02, config, valid=valid, progress=False)
     with elsewhere():
-        there, scorer = dataclasses.replace(config, device=ELSEWHERE), make().to(ELSEWHERE)
-        found = fit_to_budget(scorer, data, 0.02, there, valid=valid, progress=False)
+        scorer = make().to(ELSEWHERE)
+        found = fit_to_budget(scorer, data, 0.02, config, valid=valid, progress=False)
     assert found.rounds == [pytest.approx(row, rel=1e-9) for row in expected.rounds]
     assert found.train_disparity == pytest.approx(expected.train_disparity, rel=1e-9)
 

@@ -217,7 +217,7 @@ def test_scores_from_anywhere(scorer):
             expected, found = evaluate(scorer, ds, 3, **how), evaluate(given, ds, 3, **how)
             for name, values in expected.per_query.items():
                 assert_close(found.per_query[name], values, rtol=0, atol=1e-10, equal_nan=True)
-    with pytest.raises(ValueError, match=r"scores has shape \(26,\) for 27 documents"):
+    with pytest.raises(ValueError, match=r"scores has shape \(26,\), relevance has \(27,\)"):
         evaluate(scores[1:], ds)
 
 

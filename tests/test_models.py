@@ -217,9 +217,9 @@ def test_a_model_that_cannot_rank_is_not_saved(tmp_path):
     scorer = LinearScorer(3)
     with torch.no_grad():
         scorer.linear.weight[0, 1] = float("nan")
-    with pytest.raises(ValueError, match="hold NaN"):
+    with pytest.raises(ValueError, match="not finite"):
         save_model(scorer, tmp_path / "model")
-    with pytest.raises(ValueError, match="takes 3 features, the preparation gives 4"):
+    with pytest.raises(ValueError, match="another number of features"):
         save_model(LinearScorer(3), tmp_path / "model", prepare=Preparation(4))
     assert not (tmp_path / "model").exists()
 
