@@ -31,10 +31,10 @@ from fairpg_lite.metrics import expected_ndcg as expected_ndcg
 from fairpg_lite.metrics import ideal_dcg as ideal_dcg
 from fairpg_lite.metrics import ndcg as ndcg
 from fairpg_lite.metrics import reciprocal_rank as reciprocal_rank
+from fairpg_lite.models import Preparation as Preparation
 from fairpg_lite.models import load_model as load_model
 from fairpg_lite.models import save_model as save_model
 from fairpg_lite.policy import PlackettLuce as PlackettLuce
-from fairpg_lite.preparation import Preparation as Preparation
 from fairpg_lite.relevance import binary_gain as binary_gain
 from fairpg_lite.relevance import exponential_gain as exponential_gain
 from fairpg_lite.relevance import linear_gain as linear_gain

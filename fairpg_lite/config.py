@@ -63,15 +63,9 @@ class TrainConfig(Objective):
                 "RankingDataset, or choose disparity='individual'."
             )
         # In pieces: on the whole array the check would need as much memory again, and more.
-        for start in range(0, dataset.n_documents, 8192):
-            piece = dataset.features[start : start + 8192]
-            if not torch.isfinite(piece).all():
-                row, column = (~torch.isfinite(piece)).nonzero()[0].tolist()
-                query = int(torch.searchsorted(dataset.offsets, start + row, right=True)) - 1
-                raise ValueError(
-                    f"fit: features of query {dataset.query_ids[query]} (document {start + row}) "
-                    f"hold {piece[row, column].item()}; they must be finite."
-                )
+        if not all(bool(torch.isfinite(x).all()) for x in dataset.features.split(8192)):
+            for name, query in zip(dataset.query_ids.tolist(), dataset, strict=True):
+                _check.finite("fit", f"features of query {name}, at ", query.features)
 
 
 @dataclass

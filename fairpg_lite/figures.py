@@ -20,8 +20,7 @@ from fairpg_lite._records import key
 from fairpg_lite.config import TrainConfig
 from fairpg_lite.data import RankingDataset
 from fairpg_lite.evaluate import evaluate
-from fairpg_lite.models import save_model
-from fairpg_lite.preparation import Preparation
+from fairpg_lite.models import Preparation, save_model
 from fairpg_lite.sweep import as_table, collect, grid, load_cells, run_cells
 from fairpg_lite.train import fit, new_scorer
 

@@ -1,5 +1,7 @@
 """What outlives a training: the model, in one readable file without pickle; and checkpoints.
 
+`Preparation` makes of a file's columns what a scorer sees: groups read off, features scaled. It is
+learned once, on the training set, and kept with the model, so that a test file is treated alike.
 model.json names the format and its version, the kind of the scorer, how its features were prepared,
 the settings and outcome of the training, and holds the weights as decimal numbers that give every
 bit back, under a SHA-256. It is replaced in one step, so whoever reads sees the old model or the
@@ -11,9 +13,9 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 from zipfile import ZipFile
 
 import torch
@@ -23,14 +25,96 @@ from fairpg_lite._files import write_whole
 from fairpg_lite._version import __version__
 from fairpg_lite.config import History, TrainConfig
 from fairpg_lite.data import RankingDataset
-from fairpg_lite.preparation import Preparation
 from fairpg_lite.scorers import LinearScorer, MLPScorer
 
-FORMAT, VERSION, CHECKPOINT = "fairpg_lite.model", 3, 4
+# Kind of file and version; a checkpoint has a version only.
+FORMAT, CHECKPOINT = "fairpg_lite.model 4", 4
 META = "model.json"
 _KINDS = {LinearScorer: "linear", MLPScorer: "neural"}
 _DTYPES = {"float32": torch.float32, "float64": torch.float64}
 _AFRESH = "delete it to start afresh"
+
+
+# More distinct values than this are measurements, not groups: they need a threshold.
+MAX_GROUPS = 50
+
+
+@dataclass(frozen=True)
+class Preparation:
+    """How to prepare a dataset for a scorer; `learn` makes one, calling it applies it.
+
+    Groups come first, from the raw features; then the features may be scaled.
+
+    Chapter 10.
+
+    >>> raw = RankingDataset(torch.tensor([[0.0, 3.0], [1.0, 5.0]]), torch.ones(2), [0, 2])
+    >>> Preparation.learn(raw, group_feature=2)(raw).groups
+    tensor([0, 1])
+    """
+
+    n_features: int
+    """Columns of the raw features."""
+    normalize: str = "none"
+    """Either "none" or "minmax", to [0, 1] within each query."""
+    group_feature: int | None = None
+    """Id (from 1) of the feature that holds the groups; None for the dataset's own, if any."""
+    group_threshold: float | None = None
+    """Group 1 is above it, group 0 is the rest; None for one group per distinct value."""
+    group_values: tuple[float, ...] = ()
+    """Without a threshold, the values of groups 0, 1, … in the training set, rising."""
+    groups_given: bool = False
+    """Whether the training set came with groups of its own, a side file's, say."""
+
+    def __post_init__(self) -> None:
+        feature, n = self.group_feature, self.n_features
+        if self.normalize not in ("none", "minmax"):
+            raise ValueError(f"Preparation: normalize is {self.normalize!r}; 'minmax' or 'none'.")
+        if feature is None and self.group_threshold is not None:
+            raise ValueError("Preparation: a threshold needs group_feature.")
+        if feature is not None and not 1 <= feature <= n:
+            raise ValueError(f"Preparation: the group feature is {feature}, there are 1 to {n}.")
+
+    @classmethod
+    def learn(cls, train: RankingDataset, **choices: Any) -> Self:
+        """The preparation that ``train`` asks for; ``choices`` are fields such as ``normalize``."""
+        plan = cls(train.n_features, **choices, groups_given=train.groups is not None)
+        if plan.group_feature is None or plan.group_threshold is not None:
+            return plan
+        values = train.features[:, plan.group_feature - 1].unique().tolist()
+        if len(values) > MAX_GROUPS:
+            raise ValueError(
+                f"Preparation.learn: feature {plan.group_feature} takes {len(values):,} values, "
+                f"too many for groups (at most {MAX_GROUPS}); give a threshold (--group-threshold)."
+            )
+        return replace(plan, group_values=tuple(values))
+
+    def __call__(self, dataset: RankingDataset) -> RankingDataset:
+        """``dataset`` as the scorer is to see it; groups it already has are kept."""
+        name, groups = dataset.info.get("name", "the dataset"), dataset.groups
+        if dataset.n_features != self.n_features:
+            raise ValueError(
+                f"{name} has {dataset.n_features} features, the model was trained on "
+                f"{self.n_features}; if its last features are all zero, read it with "
+                f"n_features={self.n_features} (--n-features {self.n_features})."
+            )
+        if groups is None and self.group_feature is not None:
+            groups = self._groups(dataset.features[:, self.group_feature - 1].contiguous(), name)
+        prepared = dataset.replace(groups=groups)
+        return prepared.normalize() if self.normalize == "minmax" else prepared
+
+    def _groups(self, values: Tensor, name: str) -> Tensor:
+        if self.group_threshold is not None:
+            # In the features' own type: float32's 0.1 is a little above float64's.
+            return (values > torch.tensor(self.group_threshold, dtype=values.dtype)).long()
+        known = torch.tensor(self.group_values, dtype=values.dtype)
+        labels = torch.searchsorted(known, values).clamp(max=len(known) - 1)
+        strange = values[known[labels] != values]
+        if len(strange):
+            raise ValueError(
+                f"{name}: feature {self.group_feature} is {strange[0].item():g} somewhere; the "
+                f"groups of the training set were {', '.join(map('{:g}'.format, known.tolist()))}."
+            )
+        return labels
 
 
 @dataclass(frozen=True)
@@ -82,18 +166,17 @@ def save_model(
         )
     first = next(scorer.parameters())
     prepare = prepare or Preparation(first.shape[1])
-    if file.exists() and _header(file) is None:
+    if file.exists() and not str(_header(file).get("format")).startswith("fairpg_lite.model"):
         raise ValueError(f"save_model: {file} is not ours; choose another directory.")
     if file.exists() and not overwrite:
         raise FileExistsError(f"save_model: {directory} holds a model; overwrite=True replaces it.")
     weights = {name: value.tolist() for name, value in scorer.state_dict().items()}
     meta = {
         "format": FORMAT,
-        "version": VERSION,
         "fairpg_lite": __version__,
         "kind": _KINDS[type(scorer)],
         "dtype": str(first.dtype).removeprefix("torch."),
-        "prepare": prepare.to_dict(),
+        "prepare": asdict(prepare),
         "training": None if config is None else config.to_dict(),
         "history": None if history is None else history.summary(),
         "notes": dict(notes or {}),
@@ -114,14 +197,11 @@ def load_model(directory: str | Path) -> SavedModel:
     if not file.is_file():
         raise FileNotFoundError(f"load_model: no file {file}; name the directory that holds it.")
     meta = _header(file)
-    if meta is None:
+    if meta.get("format") != FORMAT:
         raise ValueError(
-            f"load_model: {file} is no model of fairpg_lite (its format is to be {FORMAT!r})."
-        )
-    if meta["version"] != VERSION:
-        raise ValueError(
-            f"load_model: {file} has format version {meta['version']}, this fairpg_lite reads "
-            f"{VERSION}; use fairpg_lite {meta.get('fairpg_lite')}, which wrote it, or train anew."
+            f"load_model: {file} is no model for this fairpg_lite: its format is "
+            f"{meta.get('format')!r}, not {FORMAT!r}; use fairpg_lite {meta.get('fairpg_lite')}, "
+            "or train anew."
         )
     with refusing(f"load_model: {file}", "train or copy it anew"):
         weights = meta.pop("weights")
@@ -130,15 +210,13 @@ def load_model(directory: str | Path) -> SavedModel:
         return _made(meta, weights)
 
 
-def _header(file: Path) -> dict[str, Any] | None:
-    """model.json if it is one of ours, of whatever version."""
+def _header(file: Path) -> dict[str, Any]:
+    """What the JSON file says; nothing, if it is none."""
     try:
         meta = json.loads(file.read_text("utf-8"))
     except (OSError, ValueError, RecursionError):
-        return None
-    ours = isinstance(meta, dict) and meta.get("format") == FORMAT
-    version = meta.get("version") if ours else None
-    return meta if type(version) is int and version > 0 else None
+        return {}
+    return meta if isinstance(meta, dict) else {}
 
 
 def _made(meta: dict[str, Any], weights: dict[str, Any]) -> SavedModel:

@@ -520,7 +520,7 @@ def test_bad_features_name_the_query():
     data = synthetic(n_queries=4, n_docs=5)
     features = data.features.clone()
     features[12, 1] = float("nan")
-    with pytest.raises(ValueError, match=r"query 2 \(document 12\) hold nan"):
+    with pytest.raises(ValueError, match=r"features of query 2, at \[2, 1\] is nan"):
         fit(linear(), data.replace(features=features), quick(), progress=False)
 
 

@@ -4,7 +4,7 @@ import argparse
 import hashlib
 import io
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +16,8 @@ from fairpg_lite.cli.use import NAMES, judging
 from fairpg_lite.config import TrainConfig
 from fairpg_lite.data import RankingDataset
 from fairpg_lite.figures import plot_tradeoff, style, tradeoff
-from fairpg_lite.models import load_model, save_model
+from fairpg_lite.models import Preparation, load_model, save_model
 from fairpg_lite.objective import GROUP_DISPARITIES
-from fairpg_lite.preparation import Preparation
 
 
 def _training_options(parser: argparse.ArgumentParser) -> None:
@@ -91,7 +90,7 @@ def fit(args: argparse.Namespace) -> int:
         raise cli.UsageError("--test reports on a --budget; judge a model by fairpg-lite evaluate.")
     prepare, data = _data(args, args.lam > 0 or args.budget is not None, "valid", "test")
     scorer = training.new_scorer(data["train"], args.hidden, args.seed)
-    asked = [config.to_dict(), prepare.to_dict(), str(scorer), args.budget]
+    asked = [config.to_dict(), asdict(prepare), str(scorer), args.budget]
     asked += [dataset.fingerprint() for dataset in data.values()]
     notes: dict[str, Any] = {part: str(dataset) for part, dataset in data.items()}
     notes["run"] = hashlib.sha256(json.dumps(asked).encode()).hexdigest()[:16]
