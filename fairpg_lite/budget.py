@@ -26,21 +26,20 @@ class BudgetResult:
     """What ``fit_to_budget`` found; ``rounds`` lists every (lambda, utility, disparity) tried.
 
     ``utility`` and ``disparity`` are those that were held to the budget: on the validation queries
-    where there are some, else on the training queries.
+    where there are some, else on the training queries, as ``train_disparity`` always is.
 
     Chapter 14.
     """
 
     delta: float
-    lam: float
-    utility: float
-    disparity: float
-    converged: bool
-    message: str
+    lam: float = 0.0
+    utility: float = 0.0
+    disparity: float = math.inf
+    train_disparity: float = math.inf
+    converged: bool = False
+    message: str = ""
     rounds: list[tuple[float, float, float]] = field(default_factory=list)
     history: History = field(default_factory=History, repr=False)
-    train_disparity: float = math.nan
-    """On the training queries, whichever queries decided."""
 
 
 def fit_to_budget(
@@ -65,12 +64,11 @@ def fit_to_budget(
     Chapters 2 and 14, eq-02-constrained; section 2.1 of the paper.
     """
     config = config or TrainConfig(method="exact")
-    if not delta >= 0:
-        raise ValueError(f"fit_to_budget: delta is {delta}; no disparity is below zero.")
-    if config.disparity is None:
-        raise ValueError("fit_to_budget: config.disparity is None; choose one to bound.")
+    if not delta >= 0 or config.disparity is None:
+        found = f"delta is {delta} and config.disparity {config.disparity}"
+        raise ValueError(f"fit_to_budget: {found}; give zero or more, and what to bound.")
     initial = best_weights = copy.deepcopy(scorer.state_dict())
-    result = BudgetResult(delta, 0.0, 0.0, math.inf, False, "")
+    result, judged = BudgetResult(delta), dataset if valid is None else valid
     lam, low, high = 0.0, 0.0, math.inf
     with progress_bar("budget", _ROUNDS, "fit", progress) as bar:
         for _ in range(_ROUNDS):
@@ -79,15 +77,15 @@ def fit_to_budget(
             history = fit(scorer, dataset, tried, valid, progress=False)
             if history.stopped == "interrupted":  # or Ctrl-C would only lead to the next lambda
                 raise KeyboardInterrupt
-            utility, disparity = objective_on(scorer, dataset if valid is None else valid, tried)
+            utility, disparity = objective_on(scorer, judged, tried)
             result.rounds.append((lam, utility, disparity))
             over = disparity > delta
             # Within budget lambda falls from round to round; before, the least disparity counts.
             if not over or (high == math.inf and disparity < result.disparity):
                 best_weights = copy.deepcopy(scorer.state_dict())
                 close = lam == 0.0 or delta - disparity <= tolerance * delta
-                found = {"lam": lam, "utility": utility, "disparity": disparity}
-                vars(result).update(found, converged=not over and close, history=history)
+                result.lam, result.utility, result.disparity = result.rounds[-1]
+                result.converged, result.history = not over and close, history
             bar.update(1)
             low, high = (lam, high) if over else (low, lam)
             recent = [d for *_, d in result.rounds[-_PATIENCE - 1 :]]
@@ -97,9 +95,7 @@ def fit_to_budget(
                 break
             lam = (low + high) / 2 if high < math.inf else max(1.0, 2 * low)
     scorer.load_state_dict(best_weights)
-    result.train_disparity = result.disparity
-    if valid is not None:
-        result.train_disparity = objective_on(scorer, dataset, config)[1]
+    result.train_disparity = objective_on(scorer, dataset, config)[1]
     result.message = _message(result)
     return result
 

@@ -61,10 +61,8 @@ def deltr_loss(
     tensor(0.6931)
     """
     if gap not in GAPS or target not in ("softmax", "relevance"):
-        raise ValueError(
-            f"deltr_loss: gap is {gap!r} and target {target!r}; choose one of {list(GAPS)}, and "
-            "'softmax' or 'relevance'."
-        )
+        known = f"{list(GAPS)}, and 'softmax' or 'relevance'"
+        raise ValueError(f"deltr_loss: gap is {gap!r} and target {target!r}; choose of {known}.")
     padding = torch.zeros_like(groups, dtype=torch.bool) if mask is None else ~mask
     aim = relevance.masked_fill(padding, 0.0)
     if target == "softmax":
@@ -75,15 +73,8 @@ def deltr_loss(
     return -(aim * log_top).sum(-1) + lam * GAPS[gap](behind).square()
 
 
-def deltr(
-    train: RankingDataset,
-    lam: float,
-    *,
-    scorer: nn.Module,
-    gap: str = "one-sided",
-    target: str = "softmax",
-) -> nn.Module:
-    """``scorer``, trained in place to the least mean loss over the queries, and returned.
+def deltr(train: RankingDataset, lam: float, *, scorer: nn.Module, **options: Any) -> nn.Module:
+    """``scorer``, trained in place to the least mean `deltr_loss` over the queries, and returned.
 
     All queries at once by L-BFGS: the optimum that the paper's stochastic descent looks for. The
     initial weights are kept where no better ones are found.
@@ -102,8 +93,7 @@ def deltr(
         total = torch.zeros(())
         for batch in train.batches(256):
             known: Any = batch.relevance, batch.groups, lam, batch.mask
-            losses = deltr_loss(scorer(batch.features), *known, gap=gap, target=target)
-            part = losses.sum() / len(train)
+            part = deltr_loss(scorer(batch.features), *known, **options).sum() / len(train)
             part.backward()
             total = total + part.detach()
         return total

@@ -96,9 +96,8 @@ def fair_ranking_lp(
     _check.finite("fair_ranking_lp", "relevance", relevance)
     if relevance.ndim != 1 or groups.shape != relevance.shape or not lam >= 0:
         raise ValueError(
-            f"fair_ranking_lp: relevance has shape {tuple(relevance.shape)}, groups "
-            f"{tuple(groups.shape)}, and lam is {lam}; give one query, (n,) and (n,), and no "
-            "negative price. post_process takes a whole dataset."
+            f"fair_ranking_lp: relevance {tuple(relevance.shape)}, groups {tuple(groups.shape)}, "
+            f"and lam is {lam}; give one query, (n,) and (n,), and no negative price."
         )
     rows = group_rows(relevance, groups, scaling=scaling)
     utility, n = gain(relevance.double()), len(relevance)
