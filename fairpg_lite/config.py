@@ -79,7 +79,6 @@ class History:
     Chapter 7.
     """
 
-    config: dict[str, Any] = field(default_factory=dict)
     utility: list[float] = field(default_factory=list)
     disparity: list[float] = field(default_factory=list)
     entropy: list[float] = field(default_factory=list)

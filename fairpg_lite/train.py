@@ -22,10 +22,9 @@ from fairpg_lite.scorers import Batch, LinearScorer, MLPScorer, eval_mode, score
 
 def new_scorer(train: RankingDataset, hidden: int | None, seed: int) -> LinearScorer | MLPScorer:
     """An untrained scorer for ``train``: linear, or with a layer of ``hidden`` units."""
-    generator, dtype = torch.Generator().manual_seed(seed), train.features.dtype
-    if hidden is None:
-        return LinearScorer(train.n_features, generator=generator, dtype=dtype)
-    return MLPScorer(train.n_features, hidden, generator=generator, dtype=dtype)
+    how: Any = {"dtype": train.features.dtype, "generator": torch.Generator().manual_seed(seed)}
+    n = train.n_features
+    return LinearScorer(n, **how) if hidden is None else MLPScorer(n, hidden, **how)
 
 
 def fit(
@@ -129,7 +128,7 @@ class _Run:
         self.compiled: compiled.Epoch | None = None
         if compiled.serves(scorer, data, config):
             self.compiled = compiled.Epoch(scorer, data, config, self.optimizer)
-        self.history = History(config=config.to_dict(), compiled=self.compiled is not None)
+        self.history = History(compiled=self.compiled is not None)
         self.best: tuple[float, int, dict[str, Tensor]] | None = None
         self.path: Path | None = None
 
@@ -153,8 +152,8 @@ class _Run:
 
     def restore(self, state: dict[str, Any]) -> None:
         with refusing(f"fit: checkpoint {self.path}"):
-            own = {"config": self.history.config, "compiled": self.history.compiled}
-            self.history = History(**{**state["history"], **own, "stopped": ""})
+            now = {"compiled": self.history.compiled, "stopped": ""}
+            self.history = History(**{**state["history"], **now})
             self.best = state["best"]
             self.optimizer.load_state_dict(state["optimizer"])
             self.order.set_state(state["order"])

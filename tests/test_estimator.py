@@ -102,7 +102,7 @@ def test_a_search_over_settings(table):
     search = GridSearchCV(pipeline, grid, scoring=closeness, cv=GroupKFold(2))
     search.fit(X, y, groups=qid, fairranker__qid=qid, fairranker__groups=groups)
     assert np.isfinite(search.cv_results_["mean_test_score"]).all()
-    found = search.best_estimator_[-1].history_.config["lr"]
+    found = search.best_estimator_[-1].lr
     assert {"fairranker__lr": found} == search.best_params_
 
 

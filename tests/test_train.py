@@ -405,7 +405,6 @@ def test_history_tells_what_happened():
     for name in ("utility", "disparity", "entropy", "gradient_norm", "valid_utility"):
         assert len(columns[name]) == 3
         assert all(math.isfinite(x) for x in columns[name])
-    assert columns["config"]["lam"] == 5.0
     assert "3 epochs" in repr(history)
 
 
