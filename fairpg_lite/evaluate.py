@@ -18,7 +18,7 @@ from fairpg_lite.exact import TOLERANCE, exact_err
 from fairpg_lite.exposure import bias_like, pieces, position_bias, ranking_exposure
 from fairpg_lite.policy import PlackettLuce
 from fairpg_lite.relevance import Gain, Merit, gains_of, merit_of
-from fairpg_lite.scorers import Batch, Scorer, documents_of, eval_mode, score
+from fairpg_lite.scorers import Batch, Scorer, eval_mode, score
 
 MEASURES = ("ndcg", "ndcg_at_k", "err", "average_rank", "d_ind", "d_group", "group_gap")
 NAN = float("nan")
