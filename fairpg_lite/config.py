@@ -14,9 +14,7 @@ from fairpg_lite.objective import GROUP_DISPARITIES, Objective
 class TrainConfig(Objective):
     """Settings of one run of Fair-PG-Rank; the defaults are the paper's where it names them.
 
-    The fields of `Objective` say what is maximised, these how.
-
-    Chapter 7.
+    The fields of `Objective` say what is maximised, these how. Chapter 7.
     """
 
     optimizer: str = "adam"
@@ -58,10 +56,8 @@ class TrainConfig(Objective):
         if len(dataset) == 0:
             raise ValueError("fit: the dataset holds no query.")
         if self.lam > 0 and self.disparity in GROUP_DISPARITIES and dataset.groups is None:
-            raise ValueError(
-                f"fit: disparity={self.disparity!r} with lam > 0 needs groups; pass groups= to "
-                "RankingDataset, or choose disparity='individual'."
-            )
+            found = f"disparity={self.disparity!r} with lam > 0 needs groups"
+            raise ValueError(f"fit: {found}; give the dataset some, or choose 'individual'.")
         # In pieces: on the whole array the check would need as much memory again, and more.
         if not all(bool(torch.isfinite(x).all()) for x in dataset.features.split(8192)):
             for name, query in zip(dataset.query_ids.tolist(), dataset, strict=True):
@@ -75,8 +71,6 @@ class History:
     ``utility`` and ``disparity`` are means over the training queries as seen during the epoch
     (sampled if the training sampled); ``valid_utility`` and ``valid_disparity`` are exact, on the
     validation set, after the epoch.
-
-    Chapter 7.
     """
 
     utility: list[float] = field(default_factory=list)

@@ -45,8 +45,6 @@ class Evaluation:
 
     ``group_gap`` is D_group without its direction (`group_disparity` with ``two_sided``).
     ``defined`` counts the queries where a measure has an answer of its own.
-
-    Chapters 7 to 13.
     """
 
     ndcg: float
@@ -207,10 +205,8 @@ def _given(matrices: Sequence[Tensor], dataset: Any) -> Iterator[tuple[Batch, Te
         matrix = torch.as_tensor(matrices[query], dtype=torch.float64).to(batch.relevance.device)
         sums = torch.cat([matrix.sum(-1), matrix.sum(-2)]) if matrix.shape == (n, n) else None
         if sums is None or (sums - 1.0).abs().max() > 1e-6 or matrix.min() < -1e-9:
-            raise ValueError(
-                f"evaluate: the matrix of query {query} has shape {tuple(matrix.shape)} for {n} "
-                "documents, or its rows and columns do not sum to one."
-            )
+            found = f"the matrix of query {query} has shape {tuple(matrix.shape)} for {n} documents"
+            raise ValueError(f"evaluate: {found}, or its rows and columns do not sum to one.")
         yield batch, matrix.unsqueeze(0)
 
 

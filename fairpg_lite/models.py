@@ -43,9 +43,7 @@ MAX_GROUPS = 50
 class Preparation:
     """How to prepare a dataset for a scorer; `learn` makes one, calling it applies it.
 
-    Groups come first, from the raw features; then the features may be scaled.
-
-    Chapter 10.
+    Groups come first, from the raw features; then the features may be scaled. Chapter 10.
 
     >>> raw = RankingDataset(torch.tensor([[0.0, 3.0], [1.0, 5.0]]), torch.ones(2), [0, 2])
     >>> Preparation.learn(raw, group_feature=2)(raw).groups
@@ -82,10 +80,10 @@ class Preparation:
             return plan
         values = train.features[:, plan.group_feature - 1].unique().tolist()
         if len(values) > MAX_GROUPS:
-            raise ValueError(
-                f"Preparation.learn: feature {plan.group_feature} takes {len(values):,} values, "
-                f"too many for groups (at most {MAX_GROUPS}); give a threshold (--group-threshold)."
+            found = (
+                f"feature {plan.group_feature} takes {len(values):,} values, too many for groups"
             )
+            raise ValueError(f"Preparation: {found} ({MAX_GROUPS}); give a --group-threshold.")
         return replace(plan, group_values=tuple(values))
 
     def __call__(self, dataset: RankingDataset) -> RankingDataset:
@@ -119,12 +117,7 @@ class Preparation:
 
 @dataclass(frozen=True)
 class SavedModel:
-    """What `load_model` returns.
-
-    ``evaluate(model.scorer, model.prepare(load_letor(path)))`` treats a file as the training did.
-
-    Chapter 10.
-    """
+    """A model read: ``evaluate(model.scorer, model.prepare(load_letor(path)))`` judges it."""
 
     scorer: nn.Module
     prepare: Preparation
@@ -147,7 +140,6 @@ def save_model(
 
     ``prepare`` says how the features were made; ``config``, ``history`` and ``notes`` are kept for
     whoever asks later how the model came about. An older model is replaced with ``overwrite`` only.
-
     Chapter 10.
 
     >>> import tempfile
@@ -189,10 +181,7 @@ def save_model(
 
 
 def load_model(directory: str | Path) -> SavedModel:
-    """Read what `save_model` wrote; refuses what is foreign, damaged or of another version.
-
-    Chapter 10.
-    """
+    """Read what `save_model` wrote; refuses any other file (chapter 10)."""
     file = Path(directory) / META
     if not file.is_file():
         raise FileNotFoundError(f"load_model: no file {file}; name the directory that holds it.")
@@ -266,10 +255,8 @@ def run_of(
     for name, value in vars(config).items():
         named = f"{getattr(value, '__module__', '')}.{getattr(value, '__qualname__', '<')}"
         if callable(value) and "<" in named:
-            raise ValueError(
-                f"fit: {name} is {value!r}, which a checkpoint cannot tell from another; give a "
-                "function with a name of its own in its module, or no checkpoint."
-            )
+            found = f"{name} is {value!r}, which a checkpoint cannot tell from another"
+            raise ValueError(f"fit: {found}; give a module's named function, or no checkpoint.")
         if name not in ("epochs", "compiled"):
             same = [str(value.dtype), value.tolist()] if isinstance(value, Tensor) else value
             run[f"setting {name}"] = named if callable(value) else repr(same)
@@ -293,8 +280,6 @@ def load_checkpoint(path: Path, run: dict[str, Any], epochs: int) -> dict[str, A
     if done > epochs:
         other.append(f"{done} epochs, more than the {epochs} asked for")
     if other:
-        raise ValueError(
-            f"fit: {path} is the checkpoint of another run: {', '.join(other)}. Give what it was "
-            f"made with, name another file, or {_AFRESH}."
-        )
+        found = f"{path} is the checkpoint of another run: {', '.join(other)}"
+        raise ValueError(f"fit: {found}; give what it was made with, or {_AFRESH}.")
     return state

@@ -48,9 +48,8 @@ def fit(
     the training with what it has, and ``history.stopped`` says so.
 
     Under ``torchrun``, with ``torch.distributed`` initialised, every process calls `fit` on its own
-    shard of the queries, and an update goes along the mean over the batches of all of them.
-
-    Chapter 7, eq-07-chain; Algorithm 1 of the paper.
+    shard of the queries, and an update goes along the mean over the batches of all of them. Chapter
+    7, eq-07-chain; Algorithm 1 of the paper.
     """
     run = _Run(scorer, dataset, config or TrainConfig(), valid)
     if checkpoint is not None:
@@ -228,10 +227,9 @@ class _Run:
         return (seen if share > 0 else seen[:, :0]), norm
 
     def blame(self, queries: list[int]) -> None:
-        raise FloatingPointError(
-            f"fit: the objective or its gradient is not finite in epoch {len(self.history) + 1}, "
-            f"at query {queries[:5]} of the dataset; lower the learning rate or scale the features."
-        )
+        where = f"in epoch {len(self.history) + 1}, at query {queries[:5]} of the dataset"
+        why = f"the objective or its gradient is not finite {where}"
+        raise FloatingPointError(f"fit: {why}; lower the learning rate or scale the features.")
 
 
 def _place(scorer: nn.Module) -> tuple[torch.device, torch.dtype]:

@@ -5,13 +5,10 @@ gradient-boosted trees its rankers (chapter 10). Needs ``pip install "fairpg-lit
 """
 
 from fairpg_lite.baselines.deltr import deltr, deltr_loss, top_exposure_gap
-from fairpg_lite.baselines.lp import FairnessRows, fair_ranking_lp, group_rows, post_process
-from fairpg_lite.baselines.rankers import Fitted, TreeScorer, gbdt, linear_regression, rank_svm
+from fairpg_lite.baselines.lp import fair_ranking_lp, group_rows, post_process
+from fairpg_lite.baselines.rankers import gbdt, linear_regression, rank_svm
 
 __all__ = [
-    "FairnessRows",
-    "Fitted",
-    "TreeScorer",
     "deltr",
     "deltr_loss",
     "fair_ranking_lp",

@@ -28,9 +28,7 @@ def top_exposure_gap(scores: Tensor, groups: Tensor, mask: Tensor | None = None)
     """How far the protected group is behind ``(…)``: others' mean top-1 exposure minus its own.
 
     Exposure is the softmax of ``scores (…, n)`` times v_1 = 1 (DELTR's text has 1/ln 2: its lambda
-    is ours divided by (1/ln 2)**2). A query in which a side has no document has no gap: 0.
-
-    Chapter 9.
+    is ours divided by (1/ln 2)**2). Where a side has no document there is no gap: 0. Chapter 9.
     """
     real = torch.ones_like(groups, dtype=torch.bool) if mask is None else mask
     top = scores.masked_fill(~real, -math.inf).softmax(-1)
@@ -54,7 +52,6 @@ def deltr_loss(
     ``gap``: "one-sided" (DELTR: penalise the protected group being behind), "two-sided" (the
     paper's text: the plain square) or "reversed" (the published notebooks: penalise it being
     ahead). ``target``: "softmax" of relevance (DELTR), or "relevance" itself (the notebooks).
-
     Chapter 9; appendix B.3 of the paper.
 
     >>> deltr_loss(torch.zeros(2), torch.tensor([1.0, 1.0]), torch.tensor([0, 1]), lam=1.0)
@@ -77,9 +74,7 @@ def deltr(train: RankingDataset, lam: float, *, scorer: nn.Module, **options: An
     """``scorer``, trained in place to the least mean `deltr_loss` over the queries, and returned.
 
     All queries at once by L-BFGS: the optimum that the paper's stochastic descent looks for. The
-    initial weights are kept where no better ones are found.
-
-    Chapter 9; appendix B.3 of the paper.
+    initial weights are kept where no better ones are found. Chapter 9; appendix B.3 of the paper.
     """
     if train.groups is None or not 0 <= lam < math.inf:
         raise ValueError(f"deltr: give data with groups and a finite lam of 0 or more, not {lam}.")

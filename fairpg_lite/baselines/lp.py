@@ -24,10 +24,7 @@ from fairpg_lite.relevance import Gain, exponential_gain
 
 
 class FairnessRows(NamedTuple):
-    """``rows (k, n)`` of coefficients on exposure; the disparity sums their positive values.
-
-    Chapter 9.
-    """
+    """``rows (k, n)`` of coefficients on exposure; the disparity sums their positive values."""
 
     rows: Tensor
 
@@ -43,9 +40,7 @@ def group_rows(relevance: Tensor, groups: Tensor, *, scaling: str = "definition"
     minus that of the other; both directions where merits tie. An estimated relevance below zero
     counts as no merit, and a group without merit forms no pair. ``scaling="authors"`` is that of
     the published notebooks: the *sum* of exposures over the *mean* merit, with raw relevance as
-    merit and the sum of a group's merit raised to 0.01 if smaller.
-
-    Chapters 5 and 9, eq-05-dgroup.
+    merit and the sum of a group's merit raised to 0.01 if smaller. Chapters 5 and 9, eq-05-dgroup.
     """
     relevance, n = relevance.double(), len(relevance)
     labels, index = torch.unique(groups, return_inverse=True)
@@ -82,10 +77,8 @@ def fair_ranking_lp(
 
     ``lam`` is the price of a unit of D_group on this ``relevance (n,)``, which may be estimated,
     hence negative: at 0 the documents are sorted (ties by index), at ``math.inf`` no disparity is
-    allowed, which is an error where it cannot be. The published notebooks are
-    ``scaling="authors", gain=linear_gain``.
-
-    Chapter 9; appendix B.3 of the paper.
+    allowed, which is an error where it cannot be. The published notebooks are ``scaling="authors",
+    gain=linear_gain``. Chapter 9; appendix B.3 of the paper.
 
     >>> relevance, groups = torch.tensor([1.0, 1.0, 0.875]), torch.tensor([0, 0, 1])
     >>> P = fair_ranking_lp(relevance, groups, math.inf)
@@ -95,10 +88,8 @@ def fair_ranking_lp(
     """
     _check.finite("fair_ranking_lp", "relevance", relevance)
     if relevance.ndim != 1 or groups.shape != relevance.shape or not lam >= 0:
-        raise ValueError(
-            f"fair_ranking_lp: relevance {tuple(relevance.shape)}, groups {tuple(groups.shape)}, "
-            f"and lam is {lam}; give one query, (n,) and (n,), and no negative price."
-        )
+        found = f"relevance {tuple(relevance.shape)}, groups {tuple(groups.shape)}, lam is {lam}"
+        raise ValueError(f"fair_ranking_lp: {found}; give one query, (n,), and lam of 0 or more.")
     rows = group_rows(relevance, groups, scaling=scaling)
     utility, n = gain(relevance.double()), len(relevance)
     bias = position_bias(n, dtype=torch.float64)
@@ -131,10 +122,8 @@ def _solve(utility: np.ndarray, bias: np.ndarray, rows: np.ndarray, lam: float) 
         constraints=optimize.LinearConstraint(left, least, most),
     )
     if not result.success:
-        raise ValueError(
-            f"fair_ranking_lp: no optimum for {n} documents with lam={lam} ({result.message}); a "
-            "finite lam charges for the disparity that cannot be avoided."
-        )
+        found = f"no optimum for {n} documents with lam={lam} ({result.message})"
+        raise ValueError(f"fair_ranking_lp: {found}; a finite lam charges for what must remain.")
     matrix = result.x[: n * n].reshape(n, n).clip(0.0, 1.0)
     matrix[matrix < 1e-14] = 0.0
     for _ in range(20):  # the solver's rounding: rows and columns sum to one to the last digits
@@ -149,9 +138,7 @@ def post_process(
     """One matrix ``(n, n)`` of `fair_ranking_lp` for each query of ``dataset``, for `evaluate`.
 
     ``estimate (N,)`` is a relevance for all documents in order; the paper's is that of
-    `linear_regression`.
-
-    Chapter 9; appendix B.3 of the paper.
+    `linear_regression`. Chapter 9; appendix B.3 of the paper.
     """
     if dataset.groups is None:
         raise ValueError("post_process: the dataset has no groups; dataset.replace(groups=…).")

@@ -32,7 +32,6 @@ def linear_regression(dataset: RankingDataset) -> LinearScorer:
 
     All documents of all queries count alike. Redundant columns (a one-hot coding has them) share
     their weight: the solution of least norm in standardised features. Constant columns get none.
-
     Chapter 9.
     """
     features, relevance = dataset.features.double(), dataset.relevance.double()
@@ -50,10 +49,7 @@ def linear_regression(dataset: RankingDataset) -> LinearScorer:
 
 
 class Fitted(NamedTuple):
-    """A trained ``scorer`` with the ``setting`` C that was chosen for it, by this NDCG@10.
-
-    Chapter 10.
-    """
+    """A trained ``scorer`` with the ``setting`` C that was chosen for it, by this NDCG@10."""
 
     scorer: LinearScorer
     setting: float
@@ -69,9 +65,7 @@ def rank_svm(
     """The scorer with the best NDCG@10 on ``validation`` among the values of ``C``.
 
     A single C needs no validation data (``objective`` is then nan). C weighs the *mean* over all
-    pairs of documents that are not equally relevant; without such a pair all weights are zero.
-
-    Chapter 10.
+    pairs of documents that differ in relevance; without one all weights are zero. Chapter 10.
     """
     values = [C] if isinstance(C, int | float) else list(C)
     if min(values) <= 0 or (validation is None and len(values) > 1):
@@ -133,8 +127,6 @@ class TreeScorer(nn.Module):
     """Boosted trees as a scorer: features ``(…, n, d)`` to scores ``(…, n)``, without gradient.
 
     Many documents share a leaf, so scores tie; a deterministic ranking breaks ties by index.
-
-    Chapter 10.
     """
 
     def __init__(self, booster: Any):
@@ -159,7 +151,6 @@ def gbdt(
 
     With ``validation`` data training stops when NDCG@10 (for regression: the squared error) has not
     improved there for 30 rounds, and the best round is kept. "lambdarank" needs whole grades.
-
     Chapter 10.
     """
     lightgbm, ranks = require("lightgbm", "experiments"), objective == "lambdarank"
