@@ -117,7 +117,7 @@ def evaluate(
     samples: int | None = None,
     tolerance: float = TOLERANCE,
 ) -> Evaluation:
-    """NDCG, NDCG@k, ERR, average rank, D_ind, D_group and the two-sided gap of a method.
+    """NDCG, NDCG@k, ERR, average rank, D_ind, D_group and two-sided gap (chapters 7 to 13).
 
     Args:
         what: A scorer (its stochastic policy), scores ``(N,)`` of all documents from anywhere, or
@@ -133,8 +133,6 @@ def evaluate(
         max_grade: Top of the scale, for ERR; by default the highest relevance, 1 at least.
         samples: None computes the policy's ERR exactly; a number averages it over so many rankings.
         tolerance: Accuracy of what is integrated.
-
-    Chapters 7 to 13.
     """
     if len(dataset) == 0:
         raise ValueError("evaluate: the dataset holds no query.")

@@ -80,10 +80,8 @@ class Preparation:
             return plan
         values = train.features[:, plan.group_feature - 1].unique().tolist()
         if len(values) > MAX_GROUPS:
-            found = (
-                f"feature {plan.group_feature} takes {len(values):,} values, too many for groups"
-            )
-            raise ValueError(f"Preparation: {found} ({MAX_GROUPS}); give a --group-threshold.")
+            found = f"feature {plan.group_feature} takes {len(values):,} values, not {MAX_GROUPS}"
+            raise ValueError(f"Preparation: {found} at most, as groups do; give --group-threshold.")
         return replace(plan, group_values=tuple(values))
 
     def __call__(self, dataset: RankingDataset) -> RankingDataset:
