@@ -28,7 +28,7 @@ from fairpg_lite.data import RankingDataset
 from fairpg_lite.scorers import LinearScorer, MLPScorer
 
 # Kind of file and version; a checkpoint has a version only.
-FORMAT, CHECKPOINT = "fairpg_lite.model 4", 4
+FORMAT, CHECKPOINT = "fairpg_lite.model 4", 5
 META = "model.json"
 _KINDS = {LinearScorer: "linear", MLPScorer: "neural"}
 _DTYPES = {"float32": torch.float32, "float64": torch.float64}
