@@ -70,7 +70,7 @@ def test_ctrl_c_returns_what_there_is_and_can_be_resumed(tmp_path):
 def test_checkpoints_hold_no_code(tmp_path):
     path = tmp_path / "run.ckpt"
     fit(linear(), synthetic(n_queries=5), quick(epochs=1), progress=False, checkpoint=path)
-    assert torch.load(path, weights_only=True)["format"] == 4
+    assert torch.load(path, weights_only=True)["format"] == 5
     assert [p.name for p in tmp_path.iterdir()] == ["run.ckpt"]
 
 
