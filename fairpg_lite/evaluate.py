@@ -176,7 +176,9 @@ def evaluate(
 
 def _with_scores(dataset: Any, scores: Any) -> Any:
     """The documents with their score as their one feature."""
-    scores = torch.as_tensor(scores, device=dataset.features.device)
+    if not isinstance(scores, Tensor):  # an array, a column of a table
+        scores = torch.as_tensor(scores).double()
+    scores = scores.to(dataset.features.device)
     _check.same_shape("evaluate", "scores", scores, "relevance", dataset.relevance.shape)
     single = torch.float32 if scores.is_floating_point() else torch.float64
     kind = torch.promote_types(scores.dtype, single)

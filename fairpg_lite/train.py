@@ -241,7 +241,8 @@ def _optimizer(parameters: list[nn.Parameter], config: TrainConfig) -> torch.opt
     settings: dict[str, Any] = {"lr": config.lr, "weight_decay": config.weight_decay}
     if config.optimizer == "sgd":
         return torch.optim.SGD(parameters, **settings)
+    fused = parameters[0].device.type in ("cpu", "cuda")  # others may lack the one-kernel Adam
     try:
-        return torch.optim.Adam(parameters, **settings, fused=True)
-    except RuntimeError:  # an older PyTorch, or a device without a one-kernel Adam
+        return torch.optim.Adam(parameters, **settings, fused=fused)
+    except RuntimeError:  # an older PyTorch
         return torch.optim.Adam(parameters, **settings)
