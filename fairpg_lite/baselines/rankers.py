@@ -24,6 +24,7 @@ from fairpg_lite.scorers import LinearScorer
 
 #: The values of C that are tried on validation data, one to a decade.
 CS = tuple(10.0**k for k in range(-2, 6))
+_NEWTON_STEPS = 100
 
 
 @torch.no_grad()
@@ -114,12 +115,12 @@ def _newton(features: Tensor, pairs: Tensor, start: np.ndarray, C: float) -> np.
     def curvature(weights: np.ndarray, direction: np.ndarray) -> np.ndarray:
         return direction + factor * pull((margins(weights) < 1.0) * margins(direction))
 
-    options = {"maxiter": 100, "xtol": 1e-9 if features.dtype.itemsize == 8 else 1e-5}
+    options = {"maxiter": _NEWTON_STEPS, "xtol": 1e-9 if features.dtype.itemsize == 8 else 1e-5}
     result = require("scipy.optimize", "experiments").minimize(
         value, start, jac=True, hessp=curvature, method="Newton-CG", options=options
     )
     if result.status == 1:  # 2 is the end as well: rounding hides the rest of the way down
-        raise RuntimeError(f"rank_svm: C={C} takes more than 100 Newton steps.")
+        raise RuntimeError(f"rank_svm: C={C} takes more than {_NEWTON_STEPS} Newton steps.")
     return result.x
 
 
