@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import scipy.optimize
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
@@ -255,6 +256,20 @@ def test_the_authors_scaling_can_be_infeasible_where_the_definition_is_not():
     fair_ranking_lp(relevance, groups, math.inf)
     with pytest.raises(ValueError, match="finite lam"):
         fair_ranking_lp(relevance, groups, math.inf, scaling="authors")
+
+
+def test_a_solution_that_breaks_its_own_sums_is_an_error(monkeypatch):
+    """Scaled to one it would look like an answer, and be none."""
+    solve = scipy.optimize.milp
+
+    def wrong(*args, **how):
+        result = solve(*args, **how)
+        result.x *= 0.3
+        return result
+
+    monkeypatch.setattr("scipy.optimize.milp", wrong)
+    with pytest.raises(ValueError, match=r"fair_ranking_lp: .* sums are not one"):
+        fair_ranking_lp(torch.tensor([1.0, 1.0, 0.875]), torch.tensor([0, 0, 1]), math.inf)
 
 
 def test_a_failed_solve_is_an_error(monkeypatch):

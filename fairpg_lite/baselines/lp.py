@@ -125,6 +125,8 @@ def _solve(utility: np.ndarray, bias: np.ndarray, rows: np.ndarray, lam: float) 
         found = f"no optimum for {n} documents with lam={lam} ({result.message})"
         raise ValueError(f"fair_ranking_lp: {found}; a finite lam charges for what must remain.")
     matrix = result.x[: n * n].reshape(n, n).clip(0.0, 1.0)
+    if not np.allclose([matrix.sum(0), matrix.sum(1)], 1.0, atol=1e-5):
+        raise ValueError(f"fair_ranking_lp: the solver's sums are not one at lam={lam}; change it.")
     matrix[matrix < 1e-14] = 0.0
     for _ in range(20):  # the solver's rounding: rows and columns sum to one to the last digits
         matrix /= matrix.sum(1, keepdims=True)
