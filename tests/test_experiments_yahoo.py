@@ -223,10 +223,10 @@ def test_the_table_shows_the_papers_figures_beside(on_files):
     assert [row["method"] for row in rows] == [
         "RankSVM",
         "GBDT",
-        "PG-Rank (linear)",
-        "PG-Rank (linear)",
-        "PG-Rank (neural)",
-        "PG-Rank (neural)",
+        "PG-Rank, linear",
+        "PG-Rank, linear",
+        "PG-Rank, network",
+        "PG-Rank, network",
         "LambdaMART",
     ]
     assert [row["entropy"] for row in rows] == [None, None, 1.0, 0.0, 1.0, 0.0, None]
@@ -244,7 +244,7 @@ def test_the_command_writes_a_summary_of_the_cells(on_mslr, mslr_out, capsys):
     written = {line.rsplit("/", 1)[-1] for line in capsys.readouterr().out.splitlines()}
     assert written == {"table.csv", "summary.md"}
     summary = (mslr_out / "summary.md").read_text("utf-8")
-    assert "Fair-PG-Rank, neural, γ = 0" in summary
+    assert "Fair-PG-Rank, network, γ = 0" in summary
     assert "MSLR-WEB10K" in summary
 
 
@@ -252,7 +252,7 @@ def test_the_panels_draw_what_the_cells_say(on_mslr):
     axes = Figure().subplots(2, 2)
     with matplotlib.rc_context({"axes.titlelocation": "center"}):  # whatever style others set
         tradeoff_panels(axes, on_mslr)
-    assert [ax.get_title() for ax in axes[0]] == ["Linear model, γ = 0", "Neural model, γ = 0"]
+    assert [ax.get_title() for ax in axes[0]] == ["linear", "network"]
     places = [(key, model) for key in ("ndcg_at_10", "d_ind") for model in ("linear", "neural")]
     for ax, (key, model) in zip(axes.flat, places, strict=True):
         picked = [c for c in on_mslr if c["method"] == f"fair_pg_rank-{model}-entropy0"]
@@ -336,7 +336,7 @@ def test_chapter_10_fills_in_the_real_column(files, on_files, tmp_path, monkeypa
     assert "stays empty" in yahoo.own_table(nowhere)
     monkeypatch.setenv("FAIRPG_YAHOO", str(files))
     shown = yahoo.own_table(nowhere)
-    assert all(name in shown for name in ("RankSVM", "GBDT", "PG-Rank (neural)", "0.76145"))
+    assert all(name in shown for name in ("RankSVM", "GBDT", "PG-Rank, network", "0.76145"))
     assert "Yahoo" in shown
     assert "stand-in" not in shown
     assert yahoo.own_table(on_files[1]) == shown  # the same run, stored

@@ -1,11 +1,8 @@
 """The paper's German Credit experiment (Section 4.3, Figure 3; chapter 12).
 
-A linear model, Adam at .001, no entropy term, S = 25, one query per update. The paper names no
-number of epochs; the authors' stored log has 10 passes over the 500 training queries, and so have
-we. The data are those of their run as far as the file allows (nine attributes, persons weighted,
-split by rows), because the published figures are of it; "text" follows the paper's words. The
-paper's band is the spread of "five runs of the algorithm on the data", with the same queries. In
-the "redrawn" cells a seed draws its own, as other queries would have given other numbers.
+The settings are the paper's, and the 10 epochs those of the authors' stored log. So are the data as
+far as the file allows, because the published figures are of that run; "text" follows the paper's
+words. All seeds share the queries, as in the paper; in "redrawn" cells each seed draws its own.
 """
 
 from typing import Any
@@ -31,9 +28,7 @@ DELTR, FEW_DELTR = (0.0, 1.0, 1e2, 1e4, 1e6), (0.0, 1e2, 1e6)
 def plan(*, seeds: int | None = None, quick: bool = False) -> list[Cell]:
     """All cells, longest first; 20 seeds by default, at most 10 or 5 for the variants.
 
-    Fixed queries: all seeds, and the authors' lambdas beyond the text's; post-processing and DELTR
-    once, as nothing in them is drawn but DELTR's start. Redrawn queries: 10 seeds, every method.
-    Age, and the paper's text: 5 seeds.
+    On fixed queries post-processing and DELTR run once: nothing in them is drawn but DELTR's start.
 
     quick: 2 seeds, 30 and 12 queries, 2 epochs, three lambdas: the numbers mean nothing.
     """

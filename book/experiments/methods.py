@@ -1,15 +1,14 @@
 """The methods that the paper compares for group fairness, as experiments (chapters 9 and 12).
 
-Each is called with (lam, seed) and returns measures of the same names: ``ndcg``, ``d_group`` (the
-paper's, one-sided) and ``group_gap`` (whichever group is ahead) of the policy on the test queries;
-``sorted_…``, the same of the most probable ranking, where the method has scores; ``train_…``, the
-same on the training queries, where they are others; ``lottery_…`` and ``temperature_…``, what
-`experiments.mixtures` needs.
+Each is called with (lam, seed) and returns measures of the same names: ``ndcg``, ``d_group`` and
+``group_gap`` (whichever group is ahead) of the policy on the test queries; ``sorted_…``, of its
+most probable ranking; ``train_…``, on the training queries if they are others; ``lottery_…`` and
+``temperature_…``, what `experiments.mixtures` needs.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -61,20 +60,28 @@ def initial(dataset: RankingDataset, seed: int) -> LinearScorer:
 
 
 @dataclass(frozen=True)
-class FairPGRank:
-    """Fair-PG-Rank with a linear model, one query per update, Adam; D_group is charged for."""
+class Method:
+    """What all methods share: a problem, and a name made of ``kind`` and the problem's."""
 
     problem: Problem
+    kind: ClassVar[str]
+
+    @property
+    def name(self) -> str:
+        return f"{self.kind.format(**vars(self))}-{self.problem.name}".replace("-sided", "_sided")
+
+
+@dataclass(frozen=True)
+class FairPGRank(Method):
+    """Fair-PG-Rank with a linear model, one query per update, Adam; D_group is charged for."""
+
+    kind = "fair_pg_rank-{gradient}"
     gradient: str = "sample"  # of exposure: "sample" as in the paper, or "exact"
     samples: int = 10
     epochs: int = 5
     lr: float = 0.1
     lr_decay: float = 0.5
     compiled: str | bool = field(default="auto", compare=False)  # gives the same numbers
-
-    @property
-    def name(self) -> str:
-        return f"fair_pg_rank-{self.gradient}-{self.problem.name}"
 
     def __call__(self, lam: float, seed: int) -> dict[str, Any]:
         parts = self.problem.load(seed)
@@ -89,20 +96,16 @@ class FairPGRank:
 
 
 @dataclass(frozen=True)
-class PostProcessing:
+class PostProcessing(Method):
     """The linear programme on relevance estimated by least squares (the paper's first baseline).
 
     By the "definition", mean exposure over mean merit and gain 2^rel - 1, as in the text; or as the
     "authors" did, sum over mean and the estimate as gain. ``d_group_estimated``: on the estimates.
     """
 
-    problem: Problem
+    kind = "post_processing-{scaling}"
     scaling: str = "definition"
     on_train: bool = False  # whether the training queries are ranked as well
-
-    @property
-    def name(self) -> str:
-        return f"post_processing-{self.scaling}-{self.problem.name}"
 
     def __call__(self, lam: float, seed: int) -> dict[str, Any]:
         parts = self.problem.load(seed)
@@ -120,20 +123,16 @@ class PostProcessing:
 
 
 @dataclass(frozen=True)
-class Deltr:
-    """DELTR (Zehlike & Castillo), the paper's second baseline, with a linear model.
+class Deltr(Method):
+    """DELTR (Zehlike & Castillo), the paper's second baseline, with a linear model, by L-BFGS.
 
-    By L-BFGS: the optimum that the paper's stochastic descent looks for, reached also where lambda
-    makes the loss too stiff for any of the paper's learning rates.
+    The optimum that the paper's stochastic descent looks for, and too stiff for it if lambda is
+    large.
     """
 
-    problem: Problem
+    kind = "deltr-{gap}"
     gap: str = "one-sided"  # DELTR's own; "two-sided" as in the text, "reversed" as in the code
     target: str = "softmax"  # of relevance, DELTR's own; "relevance" in the authors' code
-
-    @property
-    def name(self) -> str:
-        return f"deltr-{self.gap.replace('-', '_')}-{self.problem.name}"
 
     def __call__(self, lam: float, seed: int) -> dict[str, Any]:
         parts = self.problem.load(seed)
@@ -143,14 +142,10 @@ class Deltr:
 
 
 @dataclass(frozen=True)
-class Uniform:
+class Uniform(Method):
     """Every ranking with the same probability: what no learning at all gets. Only lam = 0."""
 
-    problem: Problem
-
-    @property
-    def name(self) -> str:
-        return f"uniform-{self.problem.name}"
+    kind = "uniform"
 
     def __call__(self, lam: float, seed: int) -> dict[str, Any]:
         result: dict[str, Any] = {}
@@ -160,15 +155,11 @@ class Uniform:
 
 
 @dataclass(frozen=True)
-class Fixed:
+class Fixed(Method):
     """Weights that nobody learned, (5, 5 use): how much of x2 is fair? Only lam = 0. Chapter 13."""
 
-    problem: Problem
+    kind = "fixed-{use:g}"
     use: float = 0.0
-
-    @property
-    def name(self) -> str:
-        return f"fixed-{self.use:g}-{self.problem.name}"
 
     def __call__(self, lam: float, seed: int) -> dict[str, Any]:
         scorer = LinearScorer(2, dtype=torch.float64)

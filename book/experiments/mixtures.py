@@ -1,9 +1,8 @@
 """Two ways to less disparity that need no learning, and that every fair ranker must beat.
 
 A *lottery* shows a random list with probability a, and the policy's own list otherwise; *heat*
-divides the scores by a temperature. D_group is a hinge in every query, so the disparity of a
-lottery is far below the straight line from the policy to the uniform one. It is computed here from
-exposure averaged within each query, and stored with the run (chapters 9, 12 and 13).
+divides the scores by a temperature (chapters 9, 12 and 13). D_group is a hinge in every query, so
+the disparity of a lottery is far below the straight line from the policy to the uniform one.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -97,14 +96,10 @@ def heated(result: Mapping[str, Any]) -> np.ndarray:
 
 
 def lottery_line(cells: Cells, method: str, lam: float = 0.0) -> pd.DataFrame:
-    """Every lottery between a stored method and random lists: seed, step, ndcg, d_group.
-
-    ``step`` is the probability of a random list. The cells of the uniform policy must be there.
-    """
+    """Lotteries of a stored method: seed, step (probability of a random list), ndcg, d_group."""
     cells, lines = list(cells), {}
-    own = by_seed(cells, method, lam)
     chance = by_seed(cells, f"uniform-{split_name(method)[1]}", 0.0)
-    for seed, result in own.items():
+    for seed, result in by_seed(cells, method, lam).items():
         # On fixed queries the uniform policy is the same for all seeds and stored once.
         even = chance.get(seed) or next(iter(chance.values()))
         lines[seed] = lottery(result, even["ndcg"])

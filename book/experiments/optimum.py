@@ -68,10 +68,9 @@ def optimum_path(
 ) -> dict[float, Optimum]:
     """The weights ``(d,)`` that maximise mean NDCG - lam * D_group, for each lam.
 
-    L-BFGS with the exact gradient climbs from all of ``starts`` at the smallest and at the largest
-    lam, and follows the hill from there through all ``lams``; the better of the two optima counts.
-    A simplex, which kinks do not stop, then finishes each. Finite weights need not be best: for
-    small lam a sorted list, their limit, may beat all of them.
+    L-BFGS climbs from all of ``starts`` at the smallest and at the largest lam and follows the hill
+    through all ``lams``; a simplex, which kinks do not stop, finishes the better of the two. For
+    small lam a sorted list, the limit of ever longer weights, may beat all of them.
     """
     batch = whole_batch(dataset)
 

@@ -1,8 +1,7 @@
 """The data of all experiments, as settings that a result file can name.
 
-A problem of the group-fairness experiments gives the training and the test queries of a seed.
-Which of the two readings of each data set is which: the page "Where the paper and its code differ",
-entries 16 and 29 to 32. `load_split` has the data of the rankers (chapters 10 and 11).
+A problem of the group-fairness experiments gives the training and the test queries of a seed; its
+readings: "Where the paper and its code differ", 16, 29 to 32. `load_split` has the rankers' data.
 """
 
 from dataclasses import asdict, dataclass
@@ -75,10 +74,9 @@ class Split(NamedTuple):
 
 @lru_cache(maxsize=2)
 def load_split(data: str, share: float, root: str | None = None, split_seed: int = 0) -> Split:
-    """The first ``share`` of the queries of "yahoo" (in ``root``), "stand-in" or "mslr".
+    """The first ``share`` of the queries of "yahoo" (in ``root``), "stand-in" (2 GB) or "mslr".
 
-    Loaded once in a process; the whole stand-in takes 2 GB. ``split_seed`` says which of MSLR's 42
-    training queries are set aside for validation.
+    ``split_seed`` says which of MSLR's 42 training queries are set aside for validation.
     """
     if data == "stand-in":
         counts = {part: share_of(queries, share) for part, (queries, _) in PUBLISHED_COUNTS.items()}

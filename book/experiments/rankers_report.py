@@ -16,6 +16,7 @@ COLUMNS = {
     "train_policy_ndcg_at_10": "NDCG@10, policy, training",
     "train_policy_d_ind": "D_ind, policy, training",
 }
+_MODELS = {"linear": "linear", "neural": "network"}
 _MEASURES = {"policy_ndcg_at_10": "NDCG@10", "policy_d_ind": "$D_{\\mathrm{ind}}$"}
 _LOOKS = {"train": ("training", "grey", ":", "s"), "test": ("test", "green", "-", "o")}
 
@@ -23,6 +24,9 @@ _LOOKS = {"train": ("training", "grey", ":", "s"), "test": ("test", "green", "-"
 def data_of(cells: Cells) -> str:
     """The sentence that names the data of these cells; several if they are of several data."""
     return " ".join(dict.fromkeys(cell["result"]["data"] for cell in finished(cells)))
+
+
+DATA = data_of
 
 
 def kept_epoch(cell: Mapping[str, Any]) -> int:
@@ -42,8 +46,8 @@ def tradeoff_panels(axes: Any, cells: Cells) -> None:
 
     Without the entropy term; test solid, training dotted; bars are standard deviations over seeds.
     """
-    for column, model in zip(axes.T, ("linear", "neural"), strict=True):
-        column[0].set_title(f"{model.capitalize()} model, γ = 0")
+    for column, (model, title) in zip(axes.T, _MODELS.items(), strict=True):
+        column[0].set_title(title)
         method = f"fair_pg_rank-{model}-entropy0"
         chosen = [cell for cell in finished(cells) if cell["method"] == method]
         for ax, (measure, label) in zip(column, _MEASURES.items(), strict=True):

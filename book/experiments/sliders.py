@@ -80,8 +80,6 @@ def frames(
     reader who cannot see the picture should know, with the figures that matter. ``label`` is the
     slider's name, ``start`` the index of the value shown first.
     """
-    if not 0 <= start < len(values):
-        raise ValueError(f"frames: start={start} names none of the {len(values)} values.")
     alts, pictures = zip(*(_frame(draw, value) for value in values), strict=True)
     return Frames(label, tuple(map("{:g}".format, values)), alts, pictures, start, caption)
 

@@ -114,21 +114,15 @@ def yahoo_like(n_queries: int = 1000, seed: int = 0, *, part: str = "train") -> 
     Table 1: that order is put in by design and is no evidence for it.
 
     A document has a relevance factor and 8 family factors, partly shared by its query. A feature's
-    latent value is a weighted sum of the relevance factor, one family factor and noise of its own;
-    the lowest are recorded as 0 ("absent"), the rest mapped to (0, 1]. Of the features, 14 cause
-    the score: two steps each (additive), and ten pairs of them act together, where what matters is
-    whether both are on the same side of a threshold. The score and noise are turned into grades by
-    fixed thresholds; .65² of the variance is noise, which no ranker can explain.
+    latent value is a weighted sum of relevance, one family factor and noise; the lowest become 0
+    ("absent"), the rest are mapped to (0, 1]. 14 features cause the score, by two steps each and
+    by ten pairs that act together. Thresholds turn score and noise into grades.
 
     ``part`` "train", "valid" and "test" draw different documents in the world of ``seed``; full
     size is 19,944, 2,994 and 6,983 queries, and fewer are the first of more. numpy's
     default_rng([seed, 0]) makes the world, [seed, part, 0] draws the lengths, and
     [seed, part, 1 + chunk, k] each 256 queries' factors (k = 0, 1), features (2) and noise (3).
     """
-    if n_queries < 1 or part not in PARTS:
-        raise ValueError(
-            f"yahoo_like: n_queries is {n_queries} and part {part!r}; give 1 or more, of {PARTS}."
-        )
     seed = _check.seed("yahoo_like: seed", seed)
     world, which = World(seed), PARTS.index(part) + 1
     drawn = np.random.default_rng([seed, which, 0]).gamma(2.5, MEAN_LENGTH / 2.5, n_queries)

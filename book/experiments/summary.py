@@ -86,11 +86,7 @@ def summarise(cells: Cells) -> list[dict[str, Any]]:
 def write_summary(
     cells: Cells, out: str | Path, columns: Mapping[str, str] = MAIN_COLUMNS, **about: str
 ) -> Path:
-    """Write ``summary.md`` to ``out``: means over seeds, for people.
-
-    ``columns`` are the numbers that it shows, if any cell has them, and their headings; ``about``
-    stands above them. Versions, commits and seconds are in table.json.
-    """
+    """Write ``summary.md`` to ``out``: ``about``, then means over seeds of ``columns``."""
     cells = list(cells)
     rows = sorted(summarise(cells), key=lambda row: (place(row["method"]), row["lam"]))
     shown = [name for name in columns if any(name in row for row in rows)]

@@ -1,14 +1,11 @@
 """Yahoo Set 1, or its stand-in: Table 1 and Figure 2 of the paper (chapters 10 and 11).
 
-The paper's protocol: a linear model and a network with one hidden layer of 32, Adam, one query at
-a time, 20 epochs, S = 10, a baseline, NDCG as utility and D_ind as disparity. Three things are
-ours: LambdaMART; the values of lambda, from 0 to where the policy is nearly uniform, as the paper
-prints none; and the entropy weight. The text has gamma = 1, the authors' stored runs had 0. In an
-objective that is averaged over the samples 1 outweighs NDCG and leaves a policy close to uniform,
-with little left to trade. So lambda = 0 is run with both weights (Table 1), and Figure 2 with 0.
+The paper's protocol. Three things are ours: LambdaMART; the values of lambda, from 0 to where the
+policy is nearly uniform, as the paper prints none; and the entropy weight. The text has gamma = 1,
+which outweighs NDCG and leaves a policy close to uniform, the authors' stored runs had 0. So
+lambda = 0 is run with both weights (Table 1), and Figure 2 with 0.
 
-The real files cannot be shipped. Numbers on the stand-in are never numbers on Yahoo's data, and
-its order of methods is put in by design.
+Numbers on the stand-in are never numbers on Yahoo's data: its order of methods is put in by design.
 """
 
 import os
@@ -21,14 +18,13 @@ import pandas as pd
 
 from experiments.problems import load_split
 from experiments.rankers import protocol
-from experiments.rankers_report import COLUMNS, data_of
+from experiments.rankers_report import COLUMNS, DATA
 from experiments.summary import Cells, finished
 from experiments.yahoo_files import HOW_TO_OBTAIN
 from fairpg_lite.sweep import Cell, load_cells, run_cells
 
 __all__ = ["COLUMNS", "DATA", "own_table", "plan", "table"]
 
-DATA = data_of
 #: Where Figure 2 looks, with both models; from a pilot on a twentieth of the stand-in.
 LAMBDAS = (0.0, 3.0, 10.0, 30.0, 100.0)
 QUICK_LAMBDAS = (0.0, 10.0, 100.0)
@@ -37,17 +33,17 @@ QUICK_LAMBDAS = (0.0, 10.0, 100.0)
 PAPER_TABLE_1: dict[str, tuple[float, float]] = {
     "RankSVM": (0.75924, 0.43680),
     "GBDT": (0.79013, 0.46201),
-    "PG-Rank (linear)": (0.76145, 0.44988),
-    "PG-Rank (neural)": (0.77082, 0.45440),
+    "PG-Rank, linear": (0.76145, 0.44988),
+    "PG-Rank, network": (0.77082, 0.45440),
 }
 #: The rows of the table: a method's name and its entropy weight.
 ROWS: dict[str, tuple[str, float | None]] = {
     "rank_svm": ("RankSVM", None),
     "gbdt": ("GBDT", None),
-    "fair_pg_rank-linear-entropy1": ("PG-Rank (linear)", 1.0),
-    "fair_pg_rank-linear-entropy0": ("PG-Rank (linear)", 0.0),
-    "fair_pg_rank-neural-entropy1": ("PG-Rank (neural)", 1.0),
-    "fair_pg_rank-neural-entropy0": ("PG-Rank (neural)", 0.0),
+    "fair_pg_rank-linear-entropy1": ("PG-Rank, linear", 1.0),
+    "fair_pg_rank-linear-entropy0": ("PG-Rank, linear", 0.0),
+    "fair_pg_rank-neural-entropy1": ("PG-Rank, network", 1.0),
+    "fair_pg_rank-neural-entropy0": ("PG-Rank, network", 0.0),
     "lambdamart": ("LambdaMART", None),
 }
 
@@ -110,4 +106,4 @@ def own_table(results: str | Path = "../results/yahoo") -> str:
             cells = run_cells([c for c in plan(quick=True) if c.lam == 0], out, progress=False)
     else:
         return "FAIRPG_YAHOO is not set: the column stays empty."
-    return pd.DataFrame(table(cells)).to_string(index=False, na_rep="") + f"\n{data_of(cells)}"
+    return pd.DataFrame(table(cells)).to_string(index=False, na_rep="") + f"\n{DATA(cells)}"

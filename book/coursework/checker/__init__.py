@@ -34,9 +34,7 @@ WIDTH = 68  # what a page of the book shows without scrolling
 
 
 class Task(NamedTuple):
-    """One question: who examines it, its points, where to read, how many numbers it takes if it
-    does not take a function.
-    """
+    """One question; ``answers`` is 1 for a function, or how many numbers it takes."""
 
     examine: Examiner
     title: str

@@ -30,9 +30,7 @@ class Blank(Exception):  # noqa: N818 - no error: a question that is still open
 
 
 class Wrong(Exception):  # noqa: N818 - a finding on its way up, not a failure of ours
-    """What to tell a student, the share of the points that is left, and the topics of the chapter
-    to read where they are not the task's own.
-    """
+    """What to tell a student, the share of the points left, topics to read if not the task's."""
 
     def __init__(self, message: str, share: float = 0.0, read: tuple[str, ...] = ()) -> None:
         super().__init__(message)
@@ -40,9 +38,7 @@ class Wrong(Exception):  # noqa: N818 - a finding on its way up, not a failure o
 
 
 class Case(NamedTuple):
-    """One input: ``edge`` says what is odd about it, ``read`` what to read in the task's chapter if
-    not the task's topic, and ``tolerance`` how much rounding it forces upon single precision.
-    """
+    """One input, what is odd about it, topics if not the task's, and what rounding it forces."""
 
     inputs: tuple[Any, ...]
     edge: str = ""
@@ -63,9 +59,8 @@ class Seen(NamedTuple):
 class Question:
     """A function to write: its arguments, the right one, the inputs to try, and the slips.
 
-    ``relative`` (to the largest number of an answer) and
-    ``absolute`` are how close is right: single precision passes, a wrong formula does not. ``clue``
-    may add a sentence to an answer that fits no slip; ``no_fit`` forbids to call `fit`.
+    ``relative`` (to the largest number) and ``absolute`` are how close is right: single precision
+    passes. ``clue`` may add a sentence where no slip fits; ``no_fit`` forbids `fit`.
     """
 
     task: str

@@ -73,9 +73,7 @@ def position_of_document_0(ranking: Any) -> float:
 
 @dataclass(frozen=True)
 class Answer:
-    """A value in float64, or a fault in words, or a blank; with the gradient by the first input if
-    that was asked for, and the processor time it took.
-    """
+    """A value in float64, a fault in words, or a blank; the gradient if asked for, and its time."""
 
     value: Tensor | None = None
     fault: str = ""
@@ -87,9 +85,7 @@ class Answer:
 def call(
     function: Any, inputs: dict[str, Any], no_fit: bool = False, upstream: Tensor | None = None
 ) -> Answer:
-    """``function(*inputs)`` on copies, perhaps where `fit` must not be called; with ``upstream``
-    also its gradient by the first input.
-    """
+    """``function(*inputs)`` on copies; with ``upstream`` also its gradient by the first input."""
     if function is Ellipsis:
         return Answer(blank=True)
     if not callable(function):

@@ -2,12 +2,11 @@
 
 A submission runs in `checker.sandbox` with limits on time and memory; on Linux with user namespaces
 it also has no network, sees no process but its own and can write nowhere but into a folder of its
-own in memory. Where there are none, sockets are blocked inside Python and the rest is not: then
-grade in a container. `python -m checker grade` grades a class.
+own in memory. Where there are none, only sockets are blocked: then grade in a container.
 """
 
+import copyreg
 import hashlib
-import io
 import json
 import os
 import pickle
@@ -99,20 +98,8 @@ def cells_of(notebook: Path) -> list[str]:
     return [re.sub(r"^(\s*)[%!?].*$", r"\1pass", source, flags=re.M) for source in sources]
 
 
-class _Pickler(pickle.Pickler):
-    """PyTorch's own way with a generator gives up a reference to None each time, until it dies."""
-
-    def reducer_override(self, value: Any) -> Any:
-        if isinstance(value, torch.Generator):
-            return generator_in, (value.get_state(),)
-        return NotImplemented
-
-
-def packed(message: Any) -> bytes:
-    """A question on its way into the sandbox."""
-    buffer = io.BytesIO()
-    _Pickler(buffer).dump(message)
-    return buffer.getvalue()
+# PyTorch's own way with a generator gives up a reference to None each time, until Python dies.
+copyreg.pickle(torch.Generator, lambda stream: (generator_in, (stream.get_state(),)))
 
 
 class Session:
@@ -198,7 +185,7 @@ class Session:
     def tell(self, message: Any) -> None:
         self.line.settimeout(START + CLOCK * self.timeout)  # for whoever does not listen
         try:
-            self.line.sendall(packed(message))
+            self.line.sendall(pickle.dumps(message))
         except OSError:
             raise Stopped("the process ended") from None
 
@@ -262,10 +249,7 @@ def mark(
     timeout: float = 60.0,
     hide: tuple[str, ...] = (),
 ) -> Result:
-    """Grade one notebook; ``seed`` is the one the student was given, if it was not free.
-
-    ``timeout`` is processor seconds for each cell and each task, ``hide`` what nobody may see.
-    """
+    """Grade one notebook; ``seed`` is the student's, ``timeout`` of each cell and each task."""
     result = Result(student, digest(notebook, seed, timeout))
     try:
         session = Session(cells_of(notebook), timeout, jail(hide))

@@ -13,7 +13,7 @@ from torch import Generator, Tensor
 from checker.disparities import g_factor, two_sided_groups
 from checker.examine import Ask, Case, Question, Slips, say, typed
 from checker.given import LAMBDAS, course_data, settings
-from checker.policies import bias, random_scores
+from checker.policies import random_scores
 from fairpg_lite.config import TrainConfig
 from fairpg_lite.data import RankingDataset, synthetic
 from fairpg_lite.disparity import group_disparity
@@ -44,13 +44,6 @@ def _estimate(
     return torch.autograd.grad((gain(relevance) * exposure).sum(), s)[0]
 
 
-def _by_number(scores: Tensor, relevance: Tensor, rankings: Tensor) -> Tensor:
-    """DCG with the gain of document k paid at position k of v[ranking]."""
-    s = scores.clone().requires_grad_()
-    values = (exponential_gain(relevance) * bias(len(scores))[rankings]).sum(-1)
-    return torch.autograd.grad(PlackettLuce(s).expect(values, rankings), s)[0]
-
-
 def _estimates(generator: Generator) -> list[Case]:
     cases = []
     for n, samples in ((3, 3), (4, 5), (6, 10)):
@@ -72,12 +65,10 @@ def _estimates(generator: Generator) -> list[Case]:
 _GRADIENT: Slips = {
     "summed": lambda s, rel, r: _estimate(s, rel, r) * len(r),
     "no_baseline": partial(_estimate, baseline=None),
-    "summed_no_baseline": lambda s, rel, r: _estimate(s, rel, r, baseline=None) * len(r),
     "leave_one_out": partial(_estimate, baseline="loo"),
     "reversed": lambda s, rel, r: -_estimate(s, rel, r),
     "natural_log": lambda s, rel, r: _estimate(s, rel, r) / math.log(2),
     "linear_gain": partial(_estimate, gain=linear_gain),
-    "by_number": _by_number,
 }
 gradient = Question("task5", "scores relevance rankings", _estimate, _estimates, _GRADIENT)
 
@@ -175,7 +166,6 @@ _SWEEP: Slips = {
     "swapped": lambda data, lams: _swept(data, lams).flip(-1),
     "deterministic": partial(_swept, deterministic=True),
     "individual": partial(_swept, second="d_ind"),
-    "transposed": lambda data, lams: _swept(data, lams).T,
 }
 # Rounded to three decimals is as good: slips show by more on `TELLING`.
 sweep = Question("task7a", "data lams", _swept, _telling_sweep, _SWEEP, relative=0, absolute=6e-4)

@@ -2,7 +2,7 @@
 
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -55,7 +55,6 @@ _LIST: Slips = {
     "placed_so_far": lambda s, r: probability(s, r.flip(0)),
     "with_replacement": lambda s, r: s.softmax(-1).prod(),
     "no_exp": lambda s, r: (s[r] / s[r].flip(0).cumsum(0).flip(0)).prod(),
-    "ranking_ignored": lambda s, r: probability(s, torch.arange(len(s))),
 }
 ranking_probability = Question("task1a", "scores ranking", probability, _lists, _LIST)
 
@@ -84,9 +83,7 @@ def _values(generator: Generator) -> list[Case]:
 _EXPECTED: Slips = {
     "unweighted": lambda s, value: _all(s, value)[1].mean(),
     "summed": lambda s, value: _all(s, value)[1].sum(),
-    "divided": lambda s, value: _expected(s, value) / math.factorial(len(s)),
     "most_probable": lambda s, value: value(PlackettLuce(s).mode),
-    "log_weights": lambda s, value: (_all(s, value)[0].log() * _all(s, value)[1]).sum(),
 }
 expectation = Question("task1b", "scores value", _expected, _values, _EXPECTED)
 
@@ -131,11 +128,9 @@ def _drawn(ask: Ask, scores: Tensor, samples: int, seed: int) -> Tensor:
 
 def _surprises(rankings: Tensor, scores: Tensor) -> tuple[Tensor, float]:
     """How many standard errors too often each document is drawn at each place ``(n - 1, n)``, and
-    those of high scores at all places together.
+    high scores at all places: the derivative by the temperature, the sharpest test of it.
 
-    Who is drawn, less the probability among those that are left, is a martingale with a known
-    variance. The sum of the scores drawn is the derivative of the likelihood by the temperature,
-    the sharpest test there is of a temperature of 1.
+    Who is drawn, less the probability among those left, is a martingale with a known variance.
     """
     place, here = rankings.argsort(-1).unsqueeze(1), torch.arange(len(scores) - 1).unsqueeze(1)
     p = (place >= here) * scores.exp()
@@ -180,9 +175,13 @@ def _independent(ask: Ask, scores: Tensor, calls: int = 1500, samples: int = 6) 
 # --- task 3a: exposure by sampling --------------------------------------------------------
 
 
-def _paid(bias_at: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
-    """Exposure with another bias of position j = 1, 2, ..."""
-    return lambda rankings: bias_at(1 + rankings.argsort(-1).double()).mean(0)
+def _paid(rankings: Tensor) -> Tensor:
+    """What each ranking pays each document ``(samples, n)``."""
+    return ranking_exposure(rankings, bias(rankings.shape[-1]))
+
+
+def _sampled(rankings: Tensor) -> Tensor:
+    return _paid(rankings).mean(0)
 
 
 def _samples(generator: Generator) -> list[Case]:
@@ -203,22 +202,12 @@ def _conserved(case: Case, answer: Tensor) -> str:
 
 
 _SAMPLED: Slips = {
-    "natural_log": _paid(lambda j: 1 / (1 + j).log()),
+    "natural_log": lambda r: _sampled(r) / math.log(2),
     "indices": lambda r: bias(r.shape[-1])[r].mean(0),
-    "summed": lambda r: ranking_exposure(r, bias(r.shape[-1])).sum(0),
-    "no_mean": lambda r: ranking_exposure(r, bias(r.shape[-1])),
-    "from_0": _paid(lambda j: 1 / j.log2()),
-    "from_2": _paid(lambda j: 1 / (2 + j).log2()),
-    "reciprocal": _paid(lambda j: 1 / j),
+    "summed": lambda r: _paid(r).sum(0),
+    "no_mean": _paid,
 }
-sampled_exposure = Question(
-    "task3a",
-    "rankings",
-    lambda r: ranking_exposure(r, bias(r.shape[-1])).mean(0),
-    _samples,
-    _SAMPLED,
-    clue=_conserved,
-)
+sampled_exposure = Question("task3a", "rankings", _sampled, _samples, _SAMPLED, clue=_conserved)
 
 
 # --- task 3b: exact exposure --------------------------------------------------------------
@@ -226,13 +215,6 @@ sampled_exposure = Question(
 
 def _exact(scores: Tensor) -> Tensor:
     return PlackettLuce(scores).exposure()
-
-
-def _against_itself(scores: Tensor) -> Tensor:
-    """Document i among its rivals and a copy of itself: the product over j runs over i too."""
-    n = len(scores)
-    both = [PlackettLuce(torch.cat([scores, s[None]])).exposure(bias(n + 1)) for s in scores]
-    return torch.stack(both)[:, :n].diagonal()
 
 
 def _races(generator: Generator) -> list[Case]:
@@ -247,8 +229,6 @@ def _races(generator: Generator) -> list[Case]:
 
 _EXACT: Slips = {
     "natural_log": lambda s: _exact(s) / math.log(2),
-    "against_itself": _against_itself,
-    "still_running": lambda s: PlackettLuce(s).exposure(bias(len(s)).flip(0)),
     "most_probable": lambda s: ranking_exposure(PlackettLuce(s).mode, bias(len(s))),
     "wrong_sign": lambda s: _exact(-s),
 }

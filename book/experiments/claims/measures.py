@@ -7,7 +7,7 @@ number. Where a result lists its test queries, the interval covers their choice 
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Concatenate, NamedTuple, ParamSpec
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.stats import chi2
@@ -21,14 +21,10 @@ Measure = Callable[[Cells], Estimate]
 Figure = str | Callable[[Mapping[str, Any]], float]
 BySeed = dict[int, float]
 DRAWS = 4000
-P = ParamSpec("P")
 
 
 class Point(NamedTuple):
-    """One number of a stored method at one lambda: a value, "first", "last" or "lowest".
-
-    "lowest" is the lambda above zero at which the number is lowest on average.
-    """
+    """A number of a stored method at one lambda: a value, "first", "last", "lowest" (above 0)."""
 
     method: str
     figure: Figure
@@ -98,7 +94,7 @@ def opposite(result: Mapping[str, Any]) -> float:
 # Measurements
 
 
-def measurement(function: Callable[Concatenate[Cells, P], Estimate]) -> Callable[P, Measure]:
+def measurement(function: Callable[..., Estimate]) -> Callable[..., Measure]:
     """What is written as ``level(cells, point)`` is called as ``level(point)(cells)``."""
     return lambda *args, **how: lambda cells: function(cells, *args, **how)
 
@@ -171,10 +167,8 @@ def overlap(cells: Cells, method: str, figure: str, relative: bool = False) -> E
 
 
 class Curve(NamedTuple):
-    """What a method can do: its policies for the lambdas in ``(above, upto]``, each in a lottery.
-
-    ``prefix`` "sorted_" takes its most probable ranking. ``heated``: its policy at lambda 0 with
-    rising temperatures instead.
+    """What a method can do: its policies for the lambdas in ``(above, upto]``, each in a lottery
+    or ``heated``; ``prefix`` "sorted_" takes its most probable ranking.
     """
 
     method: str
@@ -207,10 +201,8 @@ def best(found: Sequence[np.ndarray], most: float) -> float:
 def lead(
     cells: Cells, mine: Curve, theirs: Curve, uniform: str, part: float | None = 0.5
 ) -> Estimate:
-    """NDCG of one curve minus that of another, both at the same D_group.
-
-    The disparity is a part of the first method's at lambda 0, or with ``part=None`` the lowest
-    that the other reaches without random lists.
+    """NDCG of one curve minus that of another, both at a part of the first method's D_group at
+    lambda 0, or with ``part=None`` at the lowest that the other reaches without random lists.
     """
     start = values(cells, Point(mine.method, f"{mine.prefix}d_group", "first"))
     own, other = lines(cells, mine, uniform), lines(cells, theirs, uniform)

@@ -68,12 +68,10 @@ class Beside(NamedTuple):
 
 @dataclass(frozen=True)
 class Claim:
-    """One empirical sentence of the paper, and how it is decided.
+    """One empirical sentence of the paper: its ``quote``, what we take it to say (``words``), how
+    that became numbers (``rule``), and the authors' numbers, of one unseeded run (``published``).
 
-    ``where`` the paper says it, its own words (``quote``), what we take them to say (``words``),
-    how the words became numbers (``rule``), and the authors' numbers, of one unseeded run, where
-    they are known (``published``). Then either ``checks`` on the cells of ``data``, or ``parts``:
-    the ids of the claims it sums up.
+    Either ``checks`` on the cells of ``data``, or ``parts``: the ids of the claims it sums up.
     """
 
     id: str
@@ -139,24 +137,24 @@ def combine(verdicts: Iterable[Verdict]) -> Verdict:
     return decide(outcome for verdict in verdicts for outcome in as_outcomes[verdict])
 
 
-def look(checks: Checks, cells: Cells | None) -> tuple[Finding, ...]:
-    """What checks find in some cells, None where there are none."""
-    findings = []
-    for check in checks:
-        try:
-            if cells is None:
-                raise MissingCellsError("there are no results")
-            found = check.measure(cells)
-            findings.append(Finding(check, found, check.outcome(found)))
-        except MissingCellsError as missing:
-            findings.append(Finding(check, None, "missing", str(missing)))
-    return tuple(findings)
+def look(check: Check, cells: Cells | None) -> Finding:
+    """What a check finds in some cells, None where there are none."""
+    if cells is None:
+        return Finding(check, None, "missing", "there are no results")
+    try:
+        found = check.measure(cells)
+    except MissingCellsError as missing:
+        return Finding(check, None, "missing", str(missing))
+    return Finding(check, found, check.outcome(found))
 
 
 def judge(claim: Claim, results: Results) -> Judged:
     """The verdict on a claim with checks, from stored cells."""
-    findings = look(claim.checks, results.get(claim.data))
-    beside = tuple((other, look(other.checks, results.get(other.data))) for other in claim.beside)
+
+    def found(asked: Claim | Beside) -> tuple[Finding, ...]:
+        return tuple(look(check, results.get(asked.data)) for check in asked.checks)
+
+    findings, beside = found(claim), tuple((other, found(other)) for other in claim.beside)
     return Judged(claim, decide(f.outcome for f in findings), findings, beside=beside)
 
 
