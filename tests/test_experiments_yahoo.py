@@ -15,9 +15,9 @@ from sklearn.metrics import ndcg_score
 
 from experiments import mslr, problems, yahoo, yahoo_files
 from experiments.__main__ import main
+from experiments.plots import kept_epoch, tradeoff_panels
 from experiments.problems import load_split
-from experiments.rankers import FairPGRank, RankSVM, measure
-from experiments.rankers_report import data_of, kept_epoch, tradeoff_panels
+from experiments.rankers import FairPGRank, RankSVM, data_of, measure
 from experiments.stand_in import yahoo_like
 from fairpg_lite import LinearScorer, RankingDataset, mslr_sample
 from fairpg_lite.baselines import gbdt, rank_svm

@@ -28,9 +28,7 @@ DELTR, FEW_DELTR = (0.0, 1.0, 1e2, 1e4, 1e6), (0.0, 1e2, 1e6)
 def plan(*, seeds: int | None = None, quick: bool = False) -> list[Cell]:
     """All cells, longest first; 20 seeds by default, at most 10 or 5 for the variants.
 
-    On fixed queries post-processing and DELTR run once: nothing in them is drawn but DELTR's start.
-
-    quick: 2 seeds, 30 and 12 queries, 2 epochs, three lambdas: the numbers mean nothing.
+    On fixed queries post-processing and DELTR run once: hardly anything in them is drawn.
     """
     some, n, epochs = (few, seeds or 2, 2) if quick else (tuple, seeds or 20, 10)
     size: dict[str, Any] = {"n_train": 30, "n_test": 12} if quick else {}

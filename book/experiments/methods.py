@@ -124,11 +124,7 @@ class PostProcessing(Method):
 
 @dataclass(frozen=True)
 class Deltr(Method):
-    """DELTR (Zehlike & Castillo), the paper's second baseline, with a linear model, by L-BFGS.
-
-    The optimum that the paper's stochastic descent looks for, and too stiff for it if lambda is
-    large.
-    """
+    """DELTR (Zehlike & Castillo), the paper's second baseline, to the optimum of its loss."""
 
     kind = "deltr-{gap}"
     gap: str = "one-sided"  # DELTR's own; "two-sided" as in the text, "reversed" as in the code

@@ -81,10 +81,7 @@ def heat(scorer: Scorer, dataset: fl.RankingDataset) -> dict[str, list[float]]:
 
 
 def lottery(result: Mapping[str, Any], even: float, prefix: str = "") -> np.ndarray:
-    """NDCG and D_group ``(2, steps)`` of a stored run as random lists, of NDCG ``even``, take over.
-
-    ``prefix`` "sorted_" takes the sorted list instead of the policy.
-    """
+    """NDCG and D_group ``(2, steps)`` of a run as random lists, of NDCG ``even``, take over."""
     chance = np.array([0.0, *CHANCES, 1.0])
     ndcg = (1 - chance) * result[f"{prefix}ndcg"] + chance * even
     return np.array([ndcg, [result[f"{prefix}d_group"], *result[f"{prefix}lottery_d_group"], 0.0]])

@@ -8,18 +8,14 @@ the first, which hardly moved from the nearly uniform start; ``kept_epoch(cell)`
 
 from typing import Any
 
-from experiments.rankers import protocol
-from experiments.rankers_report import COLUMNS, DATA
+from experiments.rankers import COLUMNS, DATA, protocol
 from fairpg_lite.sweep import Cell
 
 __all__ = ["COLUMNS", "DATA", "plan"]
 
 
 def plan(*, seeds: int | None = None, quick: bool = False) -> list[Cell]:
-    """The cells of both models over lambda, and of the three baselines; 20 seeds by default.
-
-    quick: two seeds, half of the queries, three epochs, two lambdas, few trees, two values of C.
-    """
+    """The cells of both models over lambda, and of the three baselines; 20 seeds by default."""
     full = ((0.0, 3.0, 10.0, 30.0, 100.0), 20, 1.0, 200)
     lambdas, count, share, epochs = ((0.0, 10.0), 2, 0.5, 3) if quick else full
     policies: dict[str, Any] = {"epochs": epochs, "lr": 1e-3, "patience": 50}

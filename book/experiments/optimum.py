@@ -3,8 +3,7 @@
 With exact exposure the objective of a linear scorer is an ordinary function of its weights, with
 kinks where a query's hinge switches, and it may have more than one hill.
 
-`python -m experiments.optimum` in book/ writes the optima of the synthetic experiment's twenty
-seeds, results/synthetic/optimum.csv (a quarter of an hour on one core).
+`python -m experiments.optimum` writes results/synthetic/optimum.csv (a quarter of an hour).
 """
 
 from collections.abc import Iterable, Sequence

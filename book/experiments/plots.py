@@ -1,4 +1,4 @@
-"""Curves and panels of the paper's Figures 1 and 3, from stored cells (chapters 9 and 12)."""
+"""Curves and panels of the paper's figures, from stored cells (chapters 9, 11 and 12)."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
@@ -9,7 +9,7 @@ import torch
 from experiments.mixtures import lottery_line, temperature_line
 from experiments.names import reading, split_name
 from experiments.optimum import measured, whole_batch
-from experiments.summary import Cells
+from experiments.summary import Cells, finished
 from fairpg_lite.data import RankingDataset
 from fairpg_lite.figures import PALETTE
 from fairpg_lite.sweep import as_table
@@ -20,6 +20,10 @@ LOOKS = {
     "post_processing-definition": ("green", "s"),
     "post_processing-authors": ("orange", "D"),
 }
+#: Of Figure 2: columns, rows and curves.
+_MODELS = {"linear": "linear", "neural": "network"}
+_MEASURES = {"policy_ndcg_at_10": "NDCG@10", "policy_d_ind": "$D_{\\mathrm{ind}}$"}
+_LOOKS = {"train": ("training", "grey", ":", "s"), "test": ("test", "green", "-", "o")}
 
 
 def of_problem(cells: Cells, problem: str) -> list[Mapping[str, Any]]:
@@ -80,3 +84,33 @@ def tradeoff_panel(ax: Any, cells: Cells, *, methods: Iterable[str], lines: bool
         sizes = 16 + 70 * np.arange(len(lambdas)) / max(len(lambdas) - 1, 1)
         ax.scatter(across, up, sizes, color=colour, marker=marker, zorder=3)
     ax.set(xlabel=r"$D_{\mathrm{group}}$ (lower is fairer)", ylabel="NDCG (higher is better)")
+
+
+def kept_epoch(cell: Mapping[str, Any]) -> int:
+    """The epoch, from 1, that a cell was judged with: the last, or the best in validation."""
+    history = cell["result"]["history"]
+    if cell["config"]["patience"] is None:
+        return len(history["utility"])
+    pairs = zip(history["valid_utility"], history["valid_disparity"], strict=True)
+    values = [utility - cell["lam"] * disparity for utility, disparity in pairs]
+    return 1 + values.index(max(values))
+
+
+def tradeoff_panels(axes: Any, cells: Cells) -> None:
+    """Figure 2 on ``axes (2, 2)``: NDCG@10 above D_ind by lambda, linear left; bars: one sd."""
+    for column, (model, title) in zip(axes.T, _MODELS.items(), strict=True):
+        column[0].set_title(title)
+        method = f"fair_pg_rank-{model}-entropy0"
+        chosen = [cell for cell in finished(cells) if cell["method"] == method]
+        for ax, (measure, label) in zip(column, _MEASURES.items(), strict=True):
+            ax.set_ylabel(label)
+            for part, (name, colour, dash, marker) in _LOOKS.items():
+                lambdas, means, spread = curve(chosen, f"{part}_{measure}")
+                look = {"color": PALETTE[colour], "linestyle": dash, "marker": marker}
+                ax.errorbar(lambdas, means, spread if spread.any() else None, label=name, **look)
+            ax.set_xscale("symlog", linthresh=lambdas[1], linscale=0.5)
+            ax.set_xticks(lambdas, [f"{lam:g}" for lam in lambdas])
+            ax.minorticks_off()
+        column[1].set_xlabel("λ")
+    for ax in axes[1]:  # when all curves are there: a limit ends the search for others
+        ax.set_ylim(bottom=0)

@@ -1,7 +1,4 @@
-"""The rankers of the paper's Table 1 and Figure 2 as experiments (chapters 10 and 11).
-
-PG-Rank and Fair-PG-Rank, linear and neural, RankSVM, boosted trees by regression, and LambdaMART.
-"""
+"""The rankers of the paper's Table 1 and Figure 2 as experiments (chapters 10 and 11)."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
@@ -12,6 +9,7 @@ import torch
 from torch import nn
 
 from experiments.problems import Split, describe, load_split
+from experiments.summary import Cells, finished
 from fairpg_lite.baselines import gbdt, rank_svm
 from fairpg_lite.baselines.rankers import CS
 from fairpg_lite.config import TrainConfig
@@ -24,6 +22,15 @@ from fairpg_lite.train import fit
 #: Learning rates of the paper's appendix, by model.
 PAPER_LR = {"linear": 1e-3, "neural": 5e-5}
 TOP_GRADE = 4.0
+#: What summary.md shows of these experiments, and its headings; all of the test queries.
+COLUMNS = {
+    "test_ndcg_at_10": "NDCG@10, sorted",
+    "test_err": "ERR, sorted",
+    "test_policy_ndcg_at_10": "NDCG@10, policy",
+    "test_policy_d_ind": "D_ind, policy",
+    "train_policy_ndcg_at_10": "NDCG@10, policy, training",
+    "train_policy_d_ind": "D_ind, policy, training",
+}
 #: A scorer, and what is worth noting about its training.
 Trained = tuple[nn.Module, dict[str, Any]]
 
@@ -181,3 +188,11 @@ def measure(
 
 def _rounded(values: Iterable[Any]) -> list[float]:
     return [round(float(value), 6) for value in values]
+
+
+def data_of(cells: Cells) -> str:
+    """The sentence that names the data of these cells; several if they are of several data."""
+    return " ".join(dict.fromkeys(cell["result"]["data"] for cell in finished(cells)))
+
+
+DATA = data_of

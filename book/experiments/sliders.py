@@ -76,9 +76,8 @@ def frames(
 ) -> Frames:
     """One picture per value, behind a slider that needs no kernel; the same bytes on each run.
 
-    ``draw`` draws the current matplotlib figure for one value and returns its alt text: what a
-    reader who cannot see the picture should know, with the figures that matter. ``label`` is the
-    slider's name, ``start`` the index of the value shown first.
+    ``draw`` draws the current matplotlib figure for one value and returns its alt text. ``label``
+    is the slider's name, ``start`` the index of the value shown first.
     """
     alts, pictures = zip(*(_frame(draw, value) for value in values), strict=True)
     return Frames(label, tuple(map("{:g}".format, values)), alts, pictures, start, caption)
@@ -115,11 +114,7 @@ def short_svg(svg: str) -> str:
 
 
 def live(draw: Callable[..., Any], **ranges: Any) -> None:
-    """Sliders that call `draw`, one written for `frames` too, in a running kernel.
-
-    `ranges` are ipywidgets abbreviations, such as `temperature=(0.1, 2.0, 0.1)`. On a built page
-    nothing answers: tag the cell `remove-output` and `nbval-ignore-output`, and show `frames` too.
-    """
+    """Sliders in a running kernel, with ipywidgets' ranges; on a built page show `frames` too."""
 
     def show(**values: Any) -> None:
         draw(**values)  # its alt text would otherwise be printed under the picture

@@ -108,10 +108,8 @@ def _observed(score: np.ndarray, draw: np.random.Generator) -> np.ndarray:
 def yahoo_like(n_queries: int = 1000, seed: int = 0, *, part: str = "train") -> RankingDataset:
     """An artificial stand-in with the published shape of Yahoo's Set 1. It is not Yahoo data.
 
-    Made to the published figures: documents per query, features and their densities, quantiles of
-    values, shares of the grades, and how many features correlate with the grade. Its strengths were
-    chosen so that a linear model, a network and boosted trees fare in the order of the paper's
-    Table 1: that order is put in by design and is no evidence for it.
+    Its strengths were chosen so that a linear model, a network and boosted trees fare in the order
+    of the paper's Table 1: that order is put in by design and is no evidence for it.
 
     A document has a relevance factor and 8 family factors, partly shared by its query. A feature's
     latent value is a weighted sum of relevance, one family factor and noise; the lowest become 0

@@ -29,10 +29,7 @@ CLIPS = (5.0, 4.0)
 
 
 def plan(*, seeds: int | None = None, quick: bool = False) -> list[Cell]:
-    """All cells, longest first; 20 seeds by default.
-
-    quick: 2 seeds, 12 queries, 2 epochs, three lambdas: the numbers mean nothing.
-    """
+    """All cells, longest first; 20 seeds by default."""
     some, n, n_queries, epochs = (few, 2, 12, 2) if quick else (tuple, 20, 100, 5)
     runs, problems = range(seeds or n), [SyntheticData(clip, n_queries) for clip in CLIPS]
     # Each run is short; together they are worth compiling for.

@@ -17,8 +17,7 @@ import numpy as np
 import pandas as pd
 
 from experiments.problems import load_split
-from experiments.rankers import protocol
-from experiments.rankers_report import COLUMNS, DATA
+from experiments.rankers import COLUMNS, DATA, protocol
 from experiments.summary import Cells, finished
 from experiments.yahoo_files import HOW_TO_OBTAIN
 from fairpg_lite.sweep import Cell, load_cells, run_cells
@@ -57,9 +56,7 @@ def plan(
 ) -> list[Cell]:
     """The cells of Table 1 and Figure 2, on the stand-in or Yahoo's files (default FAIRPG_YAHOO).
 
-    Files are read, checked and cached here, before anything is trained. Policies have 5 seeds by
-    default; RankSVM and the trees are run once, as nothing in them is drawn. quick: one seed, a
-    fiftieth of the queries, three epochs and lambdas, few trees, two values of C.
+    Files are read and cached here, before anything is trained. Policies have 5 seeds by default.
     """
     lambdas, count, share, epochs = (QUICK_LAMBDAS, 1, 0.02, 3) if quick else (LAMBDAS, 5, 1.0, 20)
     common: dict[str, Any] = {"share": share, "data": "stand-in"}
@@ -78,8 +75,7 @@ def plan(
 def table(cells: Cells) -> list[dict[str, Any]]:
     """Table 1: one row per method, lam = 0, the most probable ranking on the test queries.
 
-    ``ndcg_at_10`` and ``err`` are means over ``seeds`` seeds; ``paper_…`` are the published figures
-    on Yahoo's data (None where there is none), shown beside ours and never mixed with them.
+    ``paper_…`` are the published figures on Yahoo's data, beside ours and never mixed with them.
     """
     rows = []
     for method, (name, entropy) in ROWS.items():
@@ -94,11 +90,7 @@ def table(cells: Cells) -> list[dict[str, Any]]:
 
 
 def own_table(results: str | Path = "../results/yahoo") -> str:
-    """Table 1 on a reader's own copy of Yahoo's files (chapter 10).
-
-    From the stored run, or on the spot from a fiftieth of the files in FAIRPG_YAHOO; a sentence
-    where there is neither.
-    """
+    """Table 1 on a reader's own Yahoo files: the stored run, or a fiftieth of FAIRPG_YAHOO now."""
     if Path(results).exists():
         cells = load_cells(results)
     elif os.environ.get("FAIRPG_YAHOO"):

@@ -1,17 +1,8 @@
 """The checker of the coursework: it says what is wrong, and never what is right.
 
-In a notebook::
-
-    from checker import begin, check, score
-
-    data = begin(seed=2026)
-    check("task1a", my_function)
-    score()
-
-`check` runs a student's function on random and odd inputs, compares it with the package by another
-way, names the mistake if it is a known one together with the input that shows it, and returns the
-points. An answer that is still blank is said to be so. The notebook is
-``book/coursework/assignment.ipynb``; it asks for what chapters 3 to 7 derive.
+`check("task1a", my_function)` in book/coursework/assignment.ipynb runs a student's function on
+random and odd inputs, compares it with the package by another way, names the mistake if it is a
+known one together with the input that shows it, and returns the points.
 """
 
 import textwrap
@@ -68,8 +59,6 @@ _ledger = SimpleNamespace(seed=0, points={})  # the seed of all numbers, and wha
 
 def begin(seed: int) -> RankingDataset:
     """Start afresh: no points, and all data and inputs drawn with ``seed``; returns the data.
-
-    60 queries of 10 documents: the paper's synthetic data of chapter 7.
 
     >>> begin(seed=0)
     RankingDataset(60 queries, 600 documents, 2 features, groups 0/1)

@@ -77,10 +77,7 @@ class Question:
         self.compare(answers[0], self.inputs(generator))
 
     def compare(self, ask: Ask, cases: Sequence[Case]) -> float:
-        """Wrong where a case is; half of the points are left where only edge cases are.
-
-        Returns the seconds that ordinary cases took.
-        """
+        """Wrong where a case is, for half of the points at edges; the seconds that others took."""
         seen = [self._look(ask, case) for case in cases if not case.edge]
         if failed := [one for one in seen if not self._same(one.value, one.right, one.case)]:
             raise Wrong(self._diagnosis(seen, failed))

@@ -90,11 +90,7 @@ def _one_query(disparity: Callable[..., Tensor]) -> Callable[..., Tensor]:
 
 @lru_cache(maxsize=8)
 def _telling_runs(seed: int) -> list[Case]:
-    """Two runs on a small dataset, without and with fairness, in which fairness matters.
-
-    D_group is one-sided: on some small datasets it is zero throughout, with the |G| factor or
-    without, and then a wrong loop would look right.
-    """
+    """Two runs, without and with fairness, on small data where D_group is not zero throughout."""
     generator = torch.Generator().manual_seed(seed)
     while True:
         seed = int(torch.randint(10_000, (), generator=generator))

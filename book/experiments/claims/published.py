@@ -1,7 +1,6 @@
 """The authors' own numbers for Figure 1, from the outputs stored in their notebook (chapter 9).
 
 One unseeded run; D_group is sampled with 20 rankings. Shown beside ours and never mixed with them.
-What else they published stands with the claims, in claims.toml.
 """
 
 #: Synthetic, Fair-PG-Rank: theta1, theta2, NDCG, D_group by lambda.

@@ -124,10 +124,7 @@ def decide(outcomes: Iterable[Outcome]) -> Verdict:
 
 
 def combine(verdicts: Iterable[Verdict]) -> Verdict:
-    """The verdict on a sentence that sums up others: the same rule, one level up.
-
-    What holds in part counts as both a yes and a no.
-    """
+    """The same rule, one level up; what holds in part counts as both a yes and a no."""
     as_outcomes: dict[Verdict, tuple[Outcome, ...]] = {
         "holds": ("yes",),
         "holds in part": ("yes", "no"),

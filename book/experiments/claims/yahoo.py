@@ -22,10 +22,7 @@ def policy(model: str, entropy: int | str = 0) -> str:
 
 
 def table_1(words: str, model: str, other: str, figure: str, low: float = 0.0) -> Checks:
-    """PG-Rank minus another ranker, with the text's and the authors' entropy weight.
-
-    The other may have an entropy weight as well, and then it is the same.
-    """
+    """PG-Rank minus another ranker, with the text's and the authors' entropy weight (in both)."""
     return tuple(
         Check(
             f"{METRICS[figure]}, {words.format(f'(γ = {entropy})')}",
