@@ -84,6 +84,7 @@ _EXPECTED: Slips = {
     "unweighted": lambda s, value: _all(s, value)[1].mean(),
     "summed": lambda s, value: _all(s, value)[1].sum(),
     "most_probable": lambda s, value: value(PlackettLuce(s).mode),
+    "log_weights": lambda s, value: (_all(s, value)[0].log() * _all(s, value)[1]).sum(),
 }
 expectation = Question("task1b", "scores value", _expected, _values, _EXPECTED)
 
