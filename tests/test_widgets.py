@@ -152,9 +152,9 @@ def test_live_calls_draw_with_the_slider_value(monkeypatch):
 @pytest.mark.parametrize(
     ("missing", "call"),
     [
-        ("matplotlib", lambda: frames([1], draw, "v")),
-        ("matplotlib", style),
-        ("matplotlib", use_style),
+        ("matplotlib.pyplot", lambda: frames([1], draw, "v")),
+        ("matplotlib.pyplot", style),
+        ("matplotlib.pyplot", use_style),
         ("ipywidgets", lambda: live(draw)),
         ("PIL.Image", lambda: palette_png(b"")),
     ],
