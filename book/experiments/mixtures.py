@@ -95,8 +95,9 @@ def heated(result: Mapping[str, Any]) -> np.ndarray:
 def lottery_line(cells: Cells, method: str, lam: float = 0.0) -> pd.DataFrame:
     """Lotteries of a stored method: seed, step (probability of a random list), ndcg, d_group."""
     cells, lines = list(cells), {}
+    own = by_seed(cells, method, lam)
     chance = by_seed(cells, f"uniform-{split_name(method)[1]}", 0.0)
-    for seed, result in by_seed(cells, method, lam).items():
+    for seed, result in own.items():
         # On fixed queries the uniform policy is the same for all seeds and stored once.
         even = chance.get(seed) or next(iter(chance.values()))
         lines[seed] = lottery(result, even["ndcg"])
