@@ -7,6 +7,7 @@ can still answer them.
 
 import hashlib
 import importlib.util
+import logging
 import pickle
 import pkgutil
 import socket
@@ -50,7 +51,7 @@ def on_cluster(
             f"sweep: no Dask scheduler answers at {scheduler!r} ({error}); start one with `dask "
             "scheduler`, or leave `scheduler` out to use this machine. What is finished is stored."
         ) from error
-    with client:
+    with _quiet(logging.getLogger("distributed.client")), client:
         watch = Watch(client, scheduler, patience)
         _agree(watch, packages)
         executor, here = client.get_executor(pure=False), identity(packages)
@@ -61,6 +62,17 @@ def on_cluster(
             return executor.submit(lambda job: pickle.loads(job)(), packed)
 
         yield submit, watch
+
+
+@contextmanager
+def _quiet(log: logging.Logger) -> Iterator[None]:
+    """Without the tracebacks of every attempt to reach a scheduler that is gone: we say it once."""
+    before = log.level
+    log.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        log.setLevel(before)
 
 
 def _knock(scheduler: str) -> None:

@@ -300,6 +300,11 @@ def test_grades_too_large_for_their_gain_are_said(scorer):
         steep = ds.replace(relevance=torch.full_like(ds.relevance, grade))
         with pytest.raises(ValueError, match=rf"relevance of {grade} is too large.*float32"):
             evaluate(LinearScorer(2), steep)
+    most = small_dataset().to(dtype=torch.float64)  # 2**1023.5 fits, and 2**1024 does not
+    most = most.replace(
+        relevance=torch.full_like(most.relevance, 1000.0).index_fill(0, torch.tensor([0]), 1023.5)
+    )
+    assert 0.0 <= evaluate(LinearScorer(2, dtype=torch.float64), most).err <= 1.0
     thirty = ds.replace(relevance=torch.full_like(ds.relevance, 30.0))
     assert evaluate(LinearScorer(2), thirty).err == pytest.approx(1.0, abs=1e-5)
 

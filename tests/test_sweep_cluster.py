@@ -1,6 +1,7 @@
 """The sweep on a real Dask cluster: two worker processes, one of which is killed on the way."""
 
 import importlib
+import logging
 import os
 import socket
 import subprocess
@@ -362,8 +363,14 @@ def test_a_killed_scheduler_is_one_message(scheduler, tmp_path, monkeypatch, cap
         processes[0].kill()
 
     monkeypatch.setattr(sweep_module, "write_cell", kill_scheduler)
+    # Dask's log writes to the standard error of the moment when it was imported.
+    logged: list[logging.LogRecord] = []
+    handler = logging.Handler()
+    monkeypatch.setattr(handler, "emit", logged.append)
+    monkeypatch.setattr(logging.getLogger("distributed"), "handlers", [handler])
     capfd.readouterr()
     with pytest.raises(ConnectionError, match="What is finished is stored"):
         sweep(Plain(pause=0.1), [0], range(50), tmp_path, scheduler=address, progress=False)
     assert capfd.readouterr().err == ""
+    assert not logged, [record.getMessage() for record in logged]
     assert 1 <= len(load_cells(tmp_path)) < 50
