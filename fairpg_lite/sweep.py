@@ -55,9 +55,9 @@ def run_cells(
     Chapter 15.
     """
     cells, out = list(cells), Path(out)
-    if not cells or not _check.is_whole(n_jobs) or n_jobs < 1:
-        said = f"sweep: {len(cells)} cells and n_jobs={n_jobs!r}"
-        raise ValueError(f"{said}; give a lambda and a seed at least, and processes from 1 on.")
+    if not cells or not _check.is_whole(n_jobs) or n_jobs < 1 or not patience >= 0:
+        said = f"sweep: {len(cells)} cells, patience={patience} and n_jobs={n_jobs!r}"
+        raise ValueError(f"{said}; give a lambda and a seed, seconds, and processes from 1 on.")
     configs = [cell.config for cell in cells]  # what cannot be stored is refused here
     if twice := [path for path, n in Counter(cell.path("") for cell in cells).items() if n > 1]:
         remedy = "drop one, or give the experiments different names"

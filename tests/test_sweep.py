@@ -91,6 +91,12 @@ def test_a_wrong_axis_is_refused_by_name(lambdas, seeds, kind, message):
         grid(Plain(), lambdas, seeds)
 
 
+@pytest.mark.parametrize("patience", [-1.0, float("nan")])
+def test_patience_is_no_less_than_nothing(tmp_path, patience):
+    with pytest.raises(ValueError, match=rf"patience={patience} .* give .* seconds"):
+        quiet(Plain(), [0], [0], tmp_path / "out", patience=patience)
+
+
 @pytest.mark.parametrize("n_jobs", [0, -1, 1.5, "2", None, True])
 def test_processes_are_counted_from_one(tmp_path, n_jobs):
     with pytest.raises(ValueError, match=rf"n_jobs={n_jobs!r}; give .* processes from 1 on"):
@@ -100,7 +106,7 @@ def test_processes_are_counted_from_one(tmp_path, n_jobs):
 
 def test_a_sweep_of_nothing_is_refused(tmp_path):
     for lambdas, seeds in ([], [0]), ([0], []):
-        with pytest.raises(ValueError, match=r"sweep: 0 cells.*give a lambda and a seed at least"):
+        with pytest.raises(ValueError, match=r"sweep: 0 cells.*give a lambda and a seed"):
             quiet(Plain(), lambdas, seeds, tmp_path)
 
 
