@@ -56,7 +56,7 @@ def read(name: str, html: Path = HTML) -> tuple[BeautifulSoup, Tag]:
 
 
 def for_paper(article: Tag) -> None:
-    """Buttons, scripts, checks and the code of figures go, what else is folded opens.
+    """Buttons, scripts, checks, the code of figures and code's colours go, other folds open.
 
     A slider keeps the frame it starts with, and the answers of a quiz move to its end.
     """
@@ -65,10 +65,14 @@ def for_paper(article: Tag) -> None:
         element.decompose()
     for folded in article.select("details"):
         summary = folded.find("summary")
-        if isinstance(summary, Tag):
-            summary.decompose()
+        if isinstance(summary, Tag):  # what the fold is about: another reading, an optional box
+            summary.name = "p"
+            summary["class"] = "fold-title"
+            summary.string = summary.get_text(" ", strip=True)
         folded.name = "div"
         folded["class"] = "unfolded"
+    for coloured in article.select(".highlight pre span"):  # a third of all elements
+        coloured.unwrap()
     for figure in article.select("figure.frames"):
         for hidden in figure.select("img[hidden]"):
             hidden.decompose()

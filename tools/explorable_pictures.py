@@ -76,9 +76,10 @@ def candidates() -> str:
         f"NDCG {number(expected_ndcg(exposure, merit).item(), 3)}    "
         f"a man gets {number(men, 3)}    a woman gets {number(women, 3)}"
     )
+    # In lines that end well before the edge: a printer's letters may be wider than ours.
     headline = (
-        f"The women have {less:.1f} % of the men’s merit and get {100 * women / men:.1f} % "
-        "of their exposure."
+        f"The women have {less:.1f} % of the men’s merit",
+        f"and get {100 * women / men:.1f} % of their exposure.",
     )
     merit_floor, floor, scale = 176, 350, 150
     marks = [
@@ -94,12 +95,13 @@ def candidates() -> str:
     ]
     parts = [
         STRIPES,
-        text(16, 30, headline, size=17),
-        text(16, 62, "Merit", more=BOLD),
+        text(16, 22, headline[0], size=17),
+        text(16, 43, headline[1], size=17),
+        text(16, 68, "Merit", more=BOLD),
         *bars(merit.tolist(), merit_floor, 105, 0.5),
         *letters,
         text(16, 246, "Exposure", more=BOLD),
-        text(90, 246, "of the sorted list; black lines: in proportion to merit", fill=SOFT),
+        text(104, 246, "of the sorted list; black lines: in proportion to merit", fill=SOFT),
         *bars(exposure.tolist(), floor, scale),
         *lines,
         *marks,
@@ -185,8 +187,9 @@ def hexagon() -> str:
         *dots,
         *names,
         text(400, 50, "Merits 1, .8 and .6", size=17),
-        text(400, 76, "green: D_ind is 0; grey: the larger, the more", size=12, fill=SOFT),
-        text(400, 94, "line: the frontier", size=12, fill=SOFT),
+        text(400, 74, "green: D_ind is 0", size=12, fill=SOFT),
+        text(400, 91, "grey: the larger, the more", size=12, fill=SOFT),
+        text(400, 108, "line: the frontier", size=12, fill=SOFT),
         *said,
     ]
     return svg(640, 310, parts)
