@@ -9,7 +9,7 @@ from bs4 import BeautifulSoup
 
 from tools import built_page
 from tools.check_chapters import ROOT, files_in
-from tools.make_pdf import make_pdf, one_page, sheet_numbers
+from tools.make_pdf import MEGABYTES, SHEETS, make_pdf, one_page, parts_on_paper, sheet_numbers
 
 PARTS = [("", ["book/intro"]), ("A part", ["book/01_ten_candidates"])]
 
@@ -110,6 +110,16 @@ def flat(items):
             yield from flat(item)
         else:
             yield item
+
+
+@pytest.mark.slow
+@ask.needs_chromium
+def test_the_whole_book_fits(built_book, tmp_path):
+    """It had grown to 351 sheets and 16 MB before anybody printed it again."""
+    html, target = shutil.copytree(built_book, tmp_path / "html"), tmp_path / "book.pdf"
+    assert make_pdf(parts_on_paper(), target, html) == []
+    assert len(pypdf.PdfReader(target).pages) <= SHEETS
+    assert target.stat().st_size <= MEGABYTES * 1e6
 
 
 @ask.needs_chromium

@@ -182,12 +182,16 @@ def make_pdf(
     return list(overhang)
 
 
-def main() -> int:
-    parts = [
+def parts_on_paper() -> list[tuple[str, list[str]]]:
+    """The book's parts with their pages, but for those of LEFT_OUT."""
+    return [
         (caption, [name for name in names if name not in LEFT_OUT])
         for caption, names in built_page.parts_in_order()
     ]
-    overhang = make_pdf(parts)
+
+
+def main() -> int:
+    overhang = make_pdf(parts_on_paper())
     for line in overhang:
         print(f"over the margin: {line}")
     sheets, size = sheet_count(TARGET), TARGET.stat().st_size / 1e6
