@@ -57,8 +57,8 @@ def fit_to_budget(
     disparity, measured exactly, lies within ``tolerance * delta`` below the budget. A budget that
     stays out of reach however large lambda grows is reported with the least disparity found. With
     ``valid`` those queries are held to the budget and choose the epoch; the result's message says
-    where a budget does not carry over. Ctrl-C ends the search with KeyboardInterrupt. Chapter 14,
-    eq-02-constrained; section 2.1 of the paper.
+    where a budget does not carry over. Ctrl-C ends the search with KeyboardInterrupt.
+    Chapters 2 and 14, eq-02-constrained; section 2.1 of the paper.
     """
     config = config or TrainConfig(method="exact")
     if not delta >= 0 or config.disparity is None:
