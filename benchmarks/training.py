@@ -21,6 +21,7 @@ from functools import partial
 
 import numpy as np
 import torch
+from numba import njit
 from torch import nn
 
 from benchmarks import _timing, literal
@@ -35,7 +36,7 @@ from fairpg_lite import (
 )
 from fairpg_lite.compiled import Epoch
 from fairpg_lite.compiled_epoch import backward, forward, update
-from fairpg_lite.compiled_kernels import compiled, exact, log_weights, sampled
+from fairpg_lite.compiled_kernels import _FAST, exact, log_weights, sampled
 from fairpg_lite.scorers import score
 from fairpg_lite.train import _Run
 
@@ -143,7 +144,7 @@ def measure(
     }
 
 
-@compiled
+@njit(error_model="numpy", fastmath=_FAST)  # not cached: a cache would not notice other kernels
 def walk(part, x, problem, times, hidden, opt, theta, noise, layer, scores, slope, grad):
     """One part of an update by single queries, for each query in turn."""
     for q in range(len(problem.offsets) - 1):

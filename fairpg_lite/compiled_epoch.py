@@ -48,28 +48,27 @@ def forward(x, theta, hidden, layer, scores):
 
 @compiled
 def backward(x, theta, hidden, layer, slope, grad):
-    """Add to ``grad`` the gradient by the parameters, given that by scores; spoils ``layer``."""
+    """Add to ``grad`` the gradient by the parameters, given that by the scores."""
     n, h, d, zero = len(x), layer.shape[1], x.shape[1], theta.dtype.type(0)
-    by_w = grad[: h * d].reshape((h, d))
-    for i in range(n):
-        g = theta.dtype.type(slope[i])
-        for c in range(h):
+    by_w, active, pull = grad[: h * d].reshape((h, d)), np.empty(n + 3, np.int64), np.empty(n + 3)
+    for c in range(h):
+        count = 0
+        for i in range(n):
+            g = slope[i]
             if hidden > 0:
                 grad[h * d + h + c] += g * layer[i, c]
-                by_layer = g * theta[h * d + h + c] if layer[i, c] > 0 else zero
-                grad[h * d + c] += by_layer
-                layer[i, c] = by_layer
-            else:
-                layer[i, c] = g
-    for c in range(h):
-        for i in range(n % 4):
+                g *= theta[h * d + h + c] if layer[i, c] > 0 else zero
+                grad[h * d + c] += g
+            if g != 0:  # of a hidden unit's documents, about half
+                active[count], pull[count] = i, g
+                count += 1
+        active[count : count + 3], pull[count : count + 3] = 0, 0.0
+        for a in range(0, count, 4):  # documents in fours, the last ones perhaps of no weight
+            i0, i1, i2, i3 = active[a], active[a + 1], active[a + 2], active[a + 3]
+            g0, g1 = theta.dtype.type(pull[a]), theta.dtype.type(pull[a + 1])
+            g2, g3 = theta.dtype.type(pull[a + 2]), theta.dtype.type(pull[a + 3])
             for k in range(d):
-                by_w[c, k] += layer[i, c] * x[i, k]
-    for i in range(n % 4, n, 4):  # documents in fours: the gradient is read once for all of them
-        for c in range(h):
-            g0, g1, g2, g3 = layer[i, c], layer[i + 1, c], layer[i + 2, c], layer[i + 3, c]
-            for k in range(d):
-                by_w[c, k] += g0 * x[i, k] + g1 * x[i + 1, k] + g2 * x[i + 2, k] + g3 * x[i + 3, k]
+                by_w[c, k] += g0 * x[i0, k] + g1 * x[i1, k] + g2 * x[i2, k] + g3 * x[i3, k]
 
 
 @compiled
