@@ -14,11 +14,12 @@ import os
 import sys
 import tempfile
 import traceback
+from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
 
-# What tests and package import. Only speed depends on this list.
+# What tests and package import, beside pytest's plugins. Only speed depends on this list.
 HEAVY = (
     "torch",
     "numpy",
@@ -72,7 +73,7 @@ def main() -> None:
     os.environ["NUMBA_DISABLE_JIT"] = "1"  # compiling takes longer than running as Python
     here = str(Path(__file__).resolve().parent)
     sys.path[:] = [path for path in sys.path if path != here]
-    for name in HEAVY:
+    for name in (*HEAVY, *(plugin.module for plugin in entry_points(group="pytest11"))):
         importlib.import_module(name)
     assert not any(name.startswith("fairpg_lite") for name in sys.modules)
     for line in sys.stdin:
