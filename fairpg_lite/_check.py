@@ -62,12 +62,8 @@ def finite(
     bad = bad if mask is None else bad & mask
     if bad.any():
         rule = "finite" if least == -math.inf else "finite and not negative"
-        found = f"{name}{_first(bad)} is {value[bad][0].item()}"
+        found = f"{name}{bad.nonzero()[0].tolist()} is {value[bad][0].item()}"
         raise ValueError(f"{where}: {found}; it must be {rule}.")
-
-
-def _first(bad: Tensor) -> list[int]:
-    return torch.nonzero(bad)[0].tolist()
 
 
 def same_shape(where: str, name: str, value: Tensor, other: str, shape: torch.Size) -> None:
@@ -86,7 +82,8 @@ def real_documents(where: str, mask: Tensor | None, scores: Tensor) -> None:
     same_shape(where, "mask", mask, "scores", scores.shape)
     empty = ~mask.any(-1)
     if empty.any():
-        raise ValueError(f"{where}: mask{_first(empty)} is False everywhere; drop empty queries.")
+        found = f"mask{empty.nonzero()[0].tolist()} is False everywhere"
+        raise ValueError(f"{where}: {found}; drop empty queries.")
 
 
 def permutations(
@@ -102,13 +99,13 @@ def permutations(
         raise ValueError(f"{where}: {found}; list them all, and only add sample axes in front.")
     wrong = (rankings.sort(-1).values != torch.arange(shape[-1], device=rankings.device)).any(-1)
     if wrong.any():
-        found = f"rankings{_first(wrong)} = {rankings[wrong][0].tolist()}"
+        found = f"rankings{wrong.nonzero()[0].tolist()} = {rankings[wrong][0].tolist()}"
         raise ValueError(f"{where}: {found} is not a permutation; list every document once.")
     if mask is not None:
         real = mask.expand(rankings.shape).gather(-1, rankings)
-        misplaced = (real[..., 1:] & ~real[..., :-1]).any(-1)
-        if misplaced.any():
-            found = f"rankings{_first(misplaced)} places padding before a real document"
+        early = (real[..., 1:] & ~real[..., :-1]).any(-1)
+        if early.any():
+            found = f"rankings{early.nonzero()[0].tolist()} places padding before a real document"
             raise ValueError(f"{where}: {found}; padding must come last.")
 
 

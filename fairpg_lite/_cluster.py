@@ -14,9 +14,9 @@ import socket
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from pathlib import Path
@@ -35,7 +35,7 @@ ANSWER, WARN_AFTER = 15.0, 10.0
 
 @contextmanager
 def on_cluster(
-    scheduler: str, cells: Sequence[Cell], patience: float
+    scheduler: str, cells: Iterable[Cell], patience: float
 ) -> Iterator[tuple[Callable[..., Future], Callable[[], None]]]:
     """How to submit work to the cluster, and what to call while nothing arrives."""
     # Packages of the experiments that no installation brings go with the job.
@@ -51,10 +51,15 @@ def on_cluster(
             f"sweep: no Dask scheduler answers at {scheduler!r} ({error}); start one with `dask "
             "scheduler`, or leave `scheduler` out to use this machine. What is finished is stored."
         ) from error
-    with _quiet(logging.getLogger("distributed.client")), client:
+    with ExitStack() as stack:
+        # Without the tracebacks of every attempt to reach a scheduler that is gone: we say it once.
+        log = logging.getLogger("distributed.client")
+        stack.callback(log.setLevel, log.level)
+        log.setLevel(logging.CRITICAL)
+        stack.enter_context(client)
         watch = Watch(client, scheduler, patience)
-        _agree(watch, packages)
-        executor, here = client.get_executor(pure=False), identity(packages)
+        here = _agree(watch, packages)
+        executor = client.get_executor(pure=False)
 
         def submit(*work: Any) -> Future:
             # Packed: the scheduler opens what it can read, and has no need of these packages.
@@ -62,17 +67,6 @@ def on_cluster(
             return executor.submit(lambda job: pickle.loads(job)(), packed)
 
         yield submit, watch
-
-
-@contextmanager
-def _quiet(log: logging.Logger) -> Iterator[None]:
-    """Without the tracebacks of every attempt to reach a scheduler that is gone: we say it once."""
-    before = log.level
-    log.setLevel(logging.CRITICAL)
-    try:
-        yield
-    finally:
-        log.setLevel(before)
 
 
 def _knock(scheduler: str) -> None:
@@ -117,14 +111,14 @@ class Watch:
             warnings.warn(f"{said} Waiting for it.", RuntimeWarning, stacklevel=2)
 
 
-def _agree(watch: Watch, packages: list[str]) -> None:
-    """Refuse workers whose versions or code are not ours; a mixture would have no meaning."""
+def _agree(watch: Watch, packages: list[str]) -> dict[str, str]:
+    """What all workers run; refuses those that differ: a mixture would have no meaning."""
     here, found = identity(packages), _ask(watch, packages)
-    code = {name: f"{name} source" for name in packages}
-    lacking = [n for n, c in code.items() if any(a.get(c) != here[c] for a in found.values())]
-    for name in lacking:
-        _send(watch.client, name)
-    found = _ask(watch, packages) if lacking else found
+    for name in packages:
+        code = f"{name} source"
+        if any(answer.get(code) != here[code] for answer in found.values()):
+            _send(watch.client, name)
+    found = _ask(watch, packages)
     watch.since = None
     rows = [f"{'':20}  " + "  ".join([*found, "here"])]
     for name, ours in here.items():
@@ -135,6 +129,7 @@ def _agree(watch: Watch, packages: list[str]) -> None:
             f"sweep: the workers of {watch.scheduler} do not run what runs here; install the same "
             "versions everywhere and start them anew.\n" + "\n".join(rows)
         )
+    return here
 
 
 def _ask(watch: Watch, packages: list[str]) -> dict[str, dict[str, str]]:

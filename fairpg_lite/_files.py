@@ -5,18 +5,17 @@ half of it, two writers never share a temporary file, and a full disk or a kill 
 """
 
 import os
-import re
 import secrets
 import socket
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from glob import escape
 from pathlib import Path
 
 # Names of our own say which process of which machine is writing, so that the next writer can tell a
 # leftover from a file still being written, on a shared disk too.
 _MACHINE = f"{zlib.crc32(socket.gethostname().encode()):08x}"
-_OWN = re.compile(r"\.([0-9a-f]{8})-([0-9]+)-[0-9a-f]{8}\.part$")
 
 
 def own_name(stem: str, suffix: str) -> str:
@@ -63,21 +62,18 @@ def probe(folder: str | Path) -> Path:
 
 
 def clear_leftovers(path: str | Path) -> None:
-    """Remove what writers of ``path`` left behind when they were killed."""
+    """Remove what writers of ``path`` on this machine left behind when they were killed."""
     target = Path(path)
-    with suppress(OSError):
-        for trace in target.parent.iterdir():
-            if trace.name.startswith(f".{target.name}.") and _left_over(trace.name):
+    for trace in target.parent.glob(f".{escape(target.name)}.{_MACHINE}-*-*.part"):
+        with suppress(OSError, ValueError):  # a name that is not ours, or what another has removed
+            if not _runs(int(trace.name.split("-")[-2])):
                 trace.unlink()
 
 
-def _left_over(name: str) -> bool:
-    """Whether this is a name of ours whose writer, on this machine, is no more."""
-    found = _OWN.search(name)
-    if found is None or found[1] != _MACHINE:
-        return False
+def _runs(process: int) -> bool:
+    """Whether there is such a process on this machine."""
     try:
-        os.kill(int(found[2]), 0)
+        os.kill(process, 0)
     except OSError as error:  # another user's process is there, too
-        return isinstance(error, ProcessLookupError)
-    return False
+        return not isinstance(error, ProcessLookupError)
+    return True

@@ -10,13 +10,14 @@ import dataclasses
 import io
 import json
 import math
+import os
 import re
 import subprocess
 import sys
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache, partial
 from importlib import metadata
 from itertools import product
 from numbers import Real
@@ -64,15 +65,16 @@ class Cell:
         object.__setattr__(self, "lam", float(lam) + 0.0)  # -0.0 is 0.0 and has its file name
         object.__setattr__(self, "seed", _check.seed("Cell: seed", self.seed))
 
-    @property
-    def about(self) -> Record:
-        """Method, lambda and seed, as they are stored."""
-        return {"method": self.experiment.name, "lam": self.lam, "seed": self.seed}
+    @cached_property
+    def config(self) -> Record:
+        """The experiment's class and fields, as they are stored; refuses what cannot be."""
+        return plain(self.experiment.name, _settings(self.experiment))
 
     @property
-    def config(self) -> Record:
-        """The experiment's class and fields, as they are stored."""
-        return plain(self.experiment.name, _settings(self.experiment))
+    def about(self) -> Record:
+        """What is stored beside the outcome to say which run it is of."""
+        known = {"method": self.experiment.name, "lam": self.lam, "seed": self.seed}
+        return {"format": FORMAT, **known, "config": self.config}
 
     def path(self, out: str | Path) -> Path:
         """Where this cell is stored below ``out``; different cells never share a file."""
@@ -148,8 +150,8 @@ def write_cell(path: Path, cell: Record) -> None:
 
 def finished(cell: Cell, out: Path, table: dict[Key, Record]) -> Record | None:
     """What is stored of ``cell`` if it is done; an error if it was made with other settings."""
-    path, here = cell.path(out), {"format": FORMAT, **cell.about, "config": cell.config}
-    stored = read_cell(path) or table.get(key(cell.about))
+    path, here = cell.path(out), cell.about
+    stored = read_cell(path) or table.get(key(here))
     if stored is None:
         return None
     if other := _difference({name: stored[name] for name in here}, here):
@@ -222,6 +224,53 @@ def _sidecar(out: Path) -> Record:
         return {}
 
 
+def load_cells(out: str | Path) -> list[Record]:
+    """A sweep's finished cells, from files and table, by method, lambda and seed (chapter 15)."""
+    out = Path(out)
+    if not out.is_dir():
+        raise FileNotFoundError(f"load_cells: {out} is not a directory; give a sweep's `out`.")
+    # Files first: `collect` writes the table before it removes them.
+    files = {key(cell): cell for cell in _files(out).values()}
+    return sorted((read_table(out) | files).values(), key=key)
+
+
+def collect(out: str | Path, *, without: Iterable[str] = (), **about: Any) -> Path:
+    """Make one table of a sweep's finished cells and remove their files; returns ``table.csv``.
+
+    A row is a run, with all digits. ``table.json`` beside it has the settings, commit and versions
+    that made them, and ``about`` (the command, say). Results named in ``without`` are left out;
+    failed cells stay files. `load_cells` and `run_cells` take a collected sweep like any other.
+    """
+    import fcntl  # not on Windows, where the rest works
+
+    out, without = Path(out), {*without}
+    lock = os.open(out, os.O_RDONLY)
+    fcntl.flock(lock, fcntl.LOCK_EX)  # two that collect at once would lose what one of them wrote
+    try:
+        found = _files(out)
+        done = {key(cell): cell for cell in found.values()}
+        for cell in done.values():
+            cell["result"] = {n: v for n, v in cell["result"].items() if n not in without}
+        # Rows with the settings of a sweep that was since forced to others are superseded.
+        settings = {cell["method"]: cell["config"] for cell in done.values()}
+        old = read_table(out).items()
+        rows = {k: r for k, r in old if settings.get(k[0], r["config"]) == r["config"]}
+        write_table(out, list((rows | done).values()), **about)
+        for path in found:
+            path.unlink(missing_ok=True)
+            with suppress(OSError):  # a failed cell, or another sweep's: not empty
+                path.parent.rmdir()
+    finally:
+        os.close(lock)
+    return out / TABLE
+
+
+def _files(out: Path) -> dict[Path, Record]:
+    """The cells that are done, by their files."""
+    found = {path: read_cell(path) for path in out.rglob("lam=*_seed=*.json")}
+    return {path: cell for path, cell in found.items() if cell and cell["status"] == "done"}
+
+
 @lru_cache
 def versions() -> dict[str, str]:
     """Versions of Python, this package and the installed libraries that can change a result."""
@@ -239,14 +288,12 @@ def commit() -> str:
 
     "unknown" where the package is installed: the repository around it says nothing about it.
     """
+    where, silent = Path(__file__).parent, subprocess.DEVNULL
+    git = partial(subprocess.check_output, cwd=where, stderr=silent, text=True)
     try:
-        _git("ls-files", "--error-unmatch", "--", __file__)
-        changed = _git("status", "--porcelain", "--untracked-files=no", "--", ":/*.py", ".")
-        return _git("rev-parse", "--short", "HEAD") + ("-dirty" if changed else "")
+        git(["git", "ls-files", "--error-unmatch", "--", __file__])
+        changed = git(["git", "status", "--porcelain", "--untracked-files=no", "--", ":/*.py", "."])
+        short = git(["git", "rev-parse", "--short", "HEAD"]).strip()
+        return f"{short}-dirty" if changed else short
     except (OSError, subprocess.CalledProcessError):  # no git, or no repository of ours
         return "unknown"
-
-
-def _git(*words: str) -> str:
-    how: Any = {"cwd": Path(__file__).parent, "capture_output": True, "text": True, "check": True}
-    return subprocess.run(["git", *words], **how).stdout.strip()

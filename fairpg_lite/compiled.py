@@ -7,7 +7,7 @@ is one query. ``TrainConfig(compiled=...)`` is the only way in.
 
 import math
 from collections import namedtuple
-from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import torch
@@ -19,7 +19,7 @@ from fairpg_lite import exposure
 from fairpg_lite.config import TrainConfig
 from fairpg_lite.data import RankingDataset
 from fairpg_lite.nodes import discount_nodes, reachable, times
-from fairpg_lite.objective import NdcgWeights
+from fairpg_lite.objective import ideals
 from fairpg_lite.relevance import GAINS, merit_of
 from fairpg_lite.scorers import LinearScorer, MLPScorer
 
@@ -29,6 +29,9 @@ WORTHWHILE = 20_000
 _AT_ONCE = 500
 _BASELINES = {None: 0, "mean": 1, "loo": 2}
 _DISPARITIES = {None: 0, "individual": 1, "group": 2, "gap": 3}
+# An update of fewer numbers than this (documents times features) is not worth a second thread:
+# threads wait for each other, and on a busy machine for twenty times as long as the work takes.
+SHARED = 4_000_000
 _FORMATS = (torch.float32, torch.float64)
 
 
@@ -101,48 +104,50 @@ class Epoch:
             self.parameters = [*scorer.hidden.parameters(), scorer.output.weight]
         self.features, self.lengths = dataset.features.numpy(), dataset.lengths.numpy()
         dtype = self.parameters[0].dtype
+        self.large = config.batch_size * self.features.size >= SHARED * len(dataset)
         self.problem = _problem(dataset, config, dtype)
         self.times = _times(self.lengths, config, dtype)
 
     @torch.no_grad()
     def run(
-        self, batches: Sequence[Tensor], generator: torch.Generator, gamma: float, lr: float
+        self, queries: Tensor, sizes: list[int], generator: torch.Generator, gamma: float, lr: float
     ) -> Seen:
-        """One epoch: an update for each of ``batches``, which name queries.
+        """One epoch over ``queries (Q,)``, of which each update takes as many as ``sizes`` says.
 
         Draws from ``generator`` what `PlackettLuce.sample` would draw for the padded batches.
         """
-        from fairpg_lite.compiled_epoch import epoch
+        from fairpg_lite.compiled_epoch import epoch, together
 
         state, settings, step = self._state()
         vectors = [parameters_to_vector(tensors) for tensors in state]
         theta, *moments = (vector.numpy() for vector in vectors)
         opt = (lr, *settings, *(moments or (theta[:0], theta[:0])))
-        order = torch.cat(list(batches)).numpy()
-        seen = Seen(np.full((len(order), 3), np.nan), np.full(len(batches), np.nan), [])
-        ends = np.cumsum([batch.numel() for batch in batches])
+        order, ends = queries.numpy(), np.cumsum(sizes)
+        seen = Seen(np.full((len(order), 3), np.nan), np.full(len(ends), np.nan), [])
         starts, lengths = np.concatenate([[0], ends[:-1]]), self.lengths[order]
         longest, before = np.maximum.reduceat(lengths, starts), np.cumsum(lengths) - lengths
         place = before - np.repeat(before[starts], ends - starts)
         drawn = self.problem.samples * (ends - starts) * longest
-        many = max(1, _AT_ONCE // int(ends[0]))
+        many, pool = max(1, _AT_ONCE // int(ends[0])), ThreadPoolExecutor(torch.get_num_threads())
+        loop = together(pool) if self.large else epoch
         try:
             for b in range(0, len(ends), many):
                 some = slice(b, b + many)
                 own = slice(starts[b], ends[some][-1])
                 noise = torch.empty(int(drawn[some].sum()), dtype=torch.float64)
                 noise.uniform_(generator=generator).clamp_(min=1e-300).log_().neg_().log_()
-                failed = epoch(
-                    self.features, self.problem, float(gamma), self.times, self.hidden, opt, theta,
-                    order[own], ends[some] - starts[b], place[own], longest[some], noise.numpy(),
-                    step, seen.terms[own], seen.norms[some],
+                failed = loop(
+                    (self.features, self.problem, self.times, self.hidden, theta), float(gamma),
+                    opt, order[own], ends[some] - starts[b], place[own], longest[some],
+                    noise.numpy(), step, seen.terms[own], seen.norms[some],
                 )  # fmt: skip
                 if failed >= 0:
-                    queries = slice(starts[b + failed], ends[b + failed])
-                    bad = order[queries][~np.isfinite(seen.terms[queries]).all(1)]
-                    return seen._replace(bad=(bad if len(bad) else order[queries]).tolist())
+                    batch = slice(starts[b + failed], ends[b + failed])
+                    bad = order[batch][~np.isfinite(seen.terms[batch]).all(1)]
+                    return seen._replace(bad=(bad if len(bad) else order[batch]).tolist())
                 step += len(longest[some])
         finally:
+            pool.shutdown()
             for tensors, vector in zip(state, vectors, strict=True):
                 vector_to_parameters(vector, tensors)
             for p in self.parameters if moments else ():
@@ -168,13 +173,12 @@ def _problem(dataset: RankingDataset, config: TrainConfig, dtype: torch.dtype) -
     # Query by query, as a function of one's own may look at the others of its query.
     relevance = dataset.relevance.to(dtype).split(dataset.lengths.tolist())
     merit = torch.cat([merit_of(grades, config.merit) for grades in relevance])
-    constant = torch.zeros(len(dataset))
+    gain = config.gain if callable(config.gain) else GAINS[config.gain]
+    weight, constant = torch.cat([gain(grades) for grades in relevance]), torch.zeros(len(dataset))
     if config.utility == "ndcg":
-        weights = NdcgWeights(dataset.relevance, dataset.offsets, config, dtype)
-        weight, constant = weights.weight, weights.constant
-    else:
-        gain = config.gain if callable(config.gain) else GAINS[config.gain]
-        weight = torch.cat([gain(grades) for grades in relevance])
+        ideal = ideals(dataset, config, dtype)
+        over = ideal.repeat_interleave(dataset.lengths)
+        weight, constant = torch.where(over > 0, weight / over, 0.0), (ideal == 0).to(dtype)
     groups, kind = torch.zeros_like(merit, dtype=torch.int64), _DISPARITIES[config.disparity]  # type: ignore[index]
     if dataset.groups is not None:
         groups = torch.unique(dataset.groups, return_inverse=True)[1]

@@ -7,6 +7,8 @@ the output.
 import inspect
 import math
 import zlib
+from itertools import pairwise
+from types import FunctionType
 
 import numpy as np
 
@@ -15,6 +17,8 @@ from fairpg_lite.compiled_kernels import compiled, entropy, exact, log_weights, 
 
 # Moments below this count as zero; they would become denormal numbers, eighty times as slow.
 _TINY = 1e-30
+# Into so many parts a large batch is divided.
+_PARTS = 8
 
 
 @compiled
@@ -42,6 +46,7 @@ def forward(x, theta, hidden, layer, scores):
             total = zero
             for c in range(h):
                 layer[i, c] = max(layer[i, c] + theta[h * d + c], zero)
+            for c in range(h):
                 total += layer[i, c] * theta[h * d + h + c]
             scores[i] = total
 
@@ -91,50 +96,73 @@ def update(theta, grad, opt, step):
         theta[k] -= rate * m / (np.sqrt(v) * root + epsilon)
 
 
+@compiled
+def scored(model, order, place, longest, room):
+    """Scores of the queries ``order`` and, for a race, log-weights; returns the least of these.
+
+    ``place`` says where each query begins in the batch's ``room``: what comes out of the first
+    layer ``(N, h)``, scores and log-weights ``(N,)``.
+    """
+    (x, problem, times, hidden, theta), (layer, scores, log_w), lowest = model, room, 0.0
+    for i in range(len(order)):
+        q, start = order[i], place[i]
+        rows = slice(problem.offsets[q], problem.offsets[q + 1])
+        here = slice(start, start + rows.stop - rows.start)
+        forward(x[rows], theta, hidden, layer[here], scores[here])
+        if problem.samples == 0:
+            lowest = min(lowest, log_weights(scores[here], times.widest[longest], log_w[here]))
+    return lowest
+
+
+@compiled
+def graded(model, order, place, longest, room, lowest, draws, gamma, share, terms, grad):
+    """Sum of the objective; adds to ``grad`` its gradient times ``share``, fills in ``terms``."""
+    (x, problem, times, hidden, theta), (layer, scores, log_w), total = model, room, 0.0
+    for i in range(len(order)):
+        rows = slice(problem.offsets[order[i]], problem.offsets[order[i] + 1])
+        here = slice(place[i], place[i] + rows.stop - rows.start)
+        s, slope = scores[here], np.zeros(rows.stop - rows.start)
+        if problem.samples > 0:
+            u, d = sampled(s, draws[:, i, : len(s)], problem, order[i], slope)
+        else:
+            u, d = exact(s, log_w[here], lowest, longest, problem, times, order[i], slope)
+        terms[i, 0], terms[i, 1], terms[i, 2] = u, d, entropy(s, gamma, slope)
+        total += u - problem.lam * d + gamma * terms[i, 2]
+        slope *= share
+        backward(x[rows], theta, hidden, layer[here], slope, grad)
+    return total
+
+
 def _epoch(done):
     """The loop over batches, which returns ``done`` at its end."""
 
     @compiled
-    def epoch(x, problem, gamma, times, hidden, opt, theta, order, ends, place, longest, noise,
-              step, terms, norms):  # fmt: skip
+    def epoch(model, gamma, opt, order, ends, place, longest, noise, step, terms, norms):
         """Updates from batch to batch; batch b holds the queries ``order[ends[b - 1]:ends[b]]``.
 
-        ``place`` says where a query begins in its batch; ``terms`` and ``norms`` are filled in.
-        Returns the batch at which something stopped being finite (before its update), or ``done``.
+        ``terms`` and ``norms`` are filled in. Returns the batch at which something stopped being
+        finite (before its update), or ``done``.
         """
-        offsets, grad, begin, drawn = problem.offsets, np.empty_like(theta), 0, 0
+        _, problem, _, hidden, theta = model
+        grad, begin, drawn = np.empty_like(theta), 0, 0
         for b, end in enumerate(ends):
-            count, last, lowest = end - begin, order[end - 1], 0.0
-            room = place[end - 1] + offsets[last + 1] - offsets[last]
-            scores, log_w, slope = np.empty(room), np.empty(room), np.zeros(room)
-            layer = np.empty((room, max(hidden, 1)), theta.dtype)
-            for i in range(begin, end):
-                rows = slice(offsets[order[i]], offsets[order[i] + 1])
-                here = slice(place[i], place[i] + rows.stop - rows.start)
-                forward(x[rows], theta, hidden, layer[here], scores[here])
-                if problem.samples == 0:
-                    log_w[here] = log_weights(scores[here], times.widest[longest[b]])
-                    lowest = min(lowest, log_w[here].min())
-            if not math.isfinite(scores.sum()):
+            own, at, count = order[begin:end], place[begin:end], end - begin
+            size = at[-1] + problem.offsets[own[-1] + 1] - problem.offsets[own[-1]]
+            layer = np.empty((size, max(hidden, 1)), theta.dtype)
+            room = (layer, np.empty(size), np.empty(size))
+            lowest = scored(model, own, at, longest[b], room)
+            if not math.isfinite(room[1].sum()):
                 return b
             shape = (problem.samples, count, longest[b])
             draws = noise[drawn : drawn + shape[0] * shape[1] * shape[2]].reshape(shape)
-            drawn += draws.size
-            grad[:], objective = 0, 0.0
-            for i in range(begin, end):
-                rows = slice(offsets[order[i]], offsets[order[i] + 1])
-                here = slice(place[i], place[i] + rows.stop - rows.start)
-                s, g = scores[here], slope[here]
-                if problem.samples > 0:
-                    u, d = sampled(s, draws[:, i - begin, : len(s)], problem, order[i], g)
-                else:
-                    u, d = exact(s, log_w[here], lowest, longest[b], problem, times, order[i], g)
-                terms[i, 0], terms[i, 1], terms[i, 2] = u, d, entropy(s, gamma, g)
-                objective += u - problem.lam * d + gamma * terms[i, 2]
-                g /= -count  # the gradient of minus the mean over the batch
-                backward(x[rows], theta, hidden, layer[here], g, grad)
+            drawn, share = drawn + draws.size, -1.0 / count  # minus the mean over the batch
+            grad[:] = 0
+            seen = terms[begin:end]
+            total = graded(
+                model, own, at, longest[b], room, lowest, draws, gamma, share, seen, grad
+            )
             norms[b] = math.sqrt((grad * grad).sum())
-            if not math.isfinite(norms[b] + objective):
+            if not math.isfinite(norms[b] + total):
                 return b
             update(theta, grad, opt, step + b + 1)
             begin = end
@@ -146,3 +174,32 @@ def _epoch(done):
 # Numba compiles a function again when its own file has changed, not when that of a function which
 # it calls has; but a number in the closure is part of its key.
 epoch = _epoch(-1 - zlib.crc32(inspect.getsource(compiled_kernels).encode()))
+
+
+def together(pool):
+    """`epoch` for large batches: the same loop, the queries of a batch shared out to threads."""
+
+    def parts(order):
+        # Always as many, so that sums come out the same on any number of threads.
+        bounds = np.linspace(0, len(order), _PARTS + 1).astype(int)
+        return [slice(*ends) for ends in pairwise(bounds) if ends[0] < ends[1]]
+
+    def scored_parts(model, order, place, *rest):
+        work = [(model, order[part], place[part], *rest) for part in parts(order)]
+        return min(pool.map(scored, *zip(*work, strict=True)))
+
+    def graded_parts(model, order, place, longest, room, lowest, draws, *rest):
+        *same, terms, grad = rest
+        grads = np.zeros((_PARTS, len(grad)), grad.dtype)
+        work = []
+        for part, own in zip(parts(order), grads, strict=False):
+            chosen = (order[part], place[part], longest, room, lowest, draws[:, part])
+            work.append((model, *chosen, *same, terms[part], own))
+        total = sum(pool.map(graded, *zip(*work, strict=True)))
+        grad += grads.sum(0)
+        return total
+
+    # As Python, in which these two stand where the compiled loop has its own.
+    own_names = {**globals(), "scored": scored_parts, "graded": graded_parts}
+    loop = getattr(epoch, "py_func", epoch)  # itself, where Numba is told not to compile
+    return FunctionType(loop.__code__, own_names, closure=loop.__closure__)

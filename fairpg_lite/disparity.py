@@ -82,7 +82,11 @@ def group_ratios(
     A group that is absent from a query or has no merit there gets merit 0 and ratio 0.
     The group sizes cancel in mean over mean, so the ratio is one of sums.
     """
-    index, count = _small_labels(groups)
+    if groups.numel() and groups.min() >= 0 and groups.max() < 16:  # small already: as they are
+        index, count = groups.long(), int(groups.max()) + 1
+    else:
+        labels, index = torch.unique(groups, return_inverse=True)
+        count = max(1, len(labels))
     empty = exposure.new_zeros((*exposure.shape[:-1], count))
     real = torch.ones_like(exposure) if mask is None else mask.to(exposure.dtype)
     size = empty.scatter_add(-1, index, real)
@@ -90,14 +94,6 @@ def group_ratios(
     paid = empty.scatter_add(-1, index, exposure * real)
     ratio = torch.where(total_merit > 0, paid / torch.where(total_merit > 0, total_merit, 1.0), 0.0)
     return ratio, total_merit / size.clamp(min=1.0)
-
-
-def _small_labels(groups: Tensor) -> tuple[Tensor, int]:
-    """Labels 0..count-1 of the same partition; labels that are small already stay as they are."""
-    if groups.numel() and groups.min() >= 0 and groups.max() < 16:
-        return groups.long(), int(groups.max()) + 1
-    labels, index = torch.unique(groups, return_inverse=True)
-    return index, max(1, len(labels))
 
 
 def group_disparity(

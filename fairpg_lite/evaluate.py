@@ -20,7 +20,16 @@ from fairpg_lite.policy import PlackettLuce
 from fairpg_lite.relevance import Gain, Merit, gains_of, merit_of
 from fairpg_lite.scorers import Batch, Scorer, eval_mode, score
 
-MEASURES = ("ndcg", "ndcg_at_k", "err", "average_rank", "d_ind", "d_group", "group_gap")
+#: The measures in their order, and what people call them.
+MEASURES = {
+    "ndcg": "NDCG",
+    "ndcg_at_k": "NDCG@k",
+    "err": "ERR",
+    "average_rank": "average rank",
+    "d_ind": "D_ind",
+    "d_group": "D_group",
+    "group_gap": "two-sided gap",
+}
 NAN = float("nan")
 # Queries judged together, and how often intervals draw the queries again.
 _AT_ONCE, _RESAMPLES = 64, 2000
@@ -140,8 +149,11 @@ def evaluate(
         max_grade = max(1.0, float(dataset.relevance.max().ceil()))
     generator = torch.Generator(dataset.features.device).manual_seed(0)
     judge = _Judge(k, merit, gain, max_grade, deterministic, samples, tolerance, generator)
-    if getattr(what, "ndim", 0) == 1:
-        dataset, what = _with_scores(dataset, what), partial(torch.squeeze, dim=-1)
+    if getattr(what, "ndim", 0) == 1:  # scores: the one feature of their documents
+        scores = torch.as_tensor(what, device=dataset.features.device)
+        _check.same_shape("evaluate", "scores", scores, "relevance", dataset.relevance.shape)
+        dataset = dataset.replace(features=scores.double().unsqueeze(-1))
+        what = partial(torch.squeeze, dim=-1)
     matrices = not callable(what)
     first = what.parameters() if isinstance(what, nn.Module) else iter(())
     dtype = torch.float64 if matrices else next(first, dataset.features).dtype
@@ -164,25 +176,13 @@ def evaluate(
         stand_in["err"] = 0.0
     if batch.groups is not None:
         stand_in |= {"d_group": undefined_disparity, "group_gap": undefined_disparity}
-    position = torch.cat(order).argsort()
     per_query, defined = {}, {}
-    for name in MEASURES:
-        values = torch.cat([row[name] for row in rows]).cpu()[position]
+    table = torch.cat(rows, -1).cpu()[:, torch.cat(order).argsort()]
+    for name, values in zip(MEASURES, table, strict=True):
         defined[name] = int((~values.isnan()).sum())
         per_query[name] = torch.where(values.isnan(), stand_in.get(name, NAN), values)
     means = {name: float(per_query[name].double().nanmean()) for name in MEASURES}
     return Evaluation(**means, k=k, per_query=per_query, defined=defined)
-
-
-def _with_scores(dataset: Any, scores: Any) -> Any:
-    """The documents with their score as their one feature."""
-    if not isinstance(scores, Tensor):  # an array, a column of a table
-        scores = torch.as_tensor(scores).double()
-    scores = scores.to(dataset.features.device)
-    _check.same_shape("evaluate", "scores", scores, "relevance", dataset.relevance.shape)
-    single = torch.float32 if scores.is_floating_point() else torch.float64
-    kind = torch.promote_types(scores.dtype, single)
-    return dataset.replace(features=scores.to(kind).unsqueeze(-1))
 
 
 def _scored(
@@ -223,15 +223,16 @@ class _Judge:
     tolerance: float
     generator: torch.Generator
 
-    def measures(self, batch: Batch, shown: PlackettLuce | Tensor) -> dict[str, Tensor]:
-        """One value per query ``(B,)``; NaN where a measure has no answer."""
+    def measures(self, batch: Batch, shown: PlackettLuce | Tensor) -> Tensor:
+        """All `MEASURES` in their order for each query ``(7, B)``; NaN where one has no answer."""
         relevance, mask, n = batch.relevance, batch.mask, batch.relevance.shape[-1]
         paid, rank, err = self._seen(batch, shown)
         exposure = paid(None)
-        ndcg = ndcg_at_k = self._ndcg(exposure, None, batch)
+        how: dict[str, Any] = {"gain": self.gain, "mask": mask, "undefined": NAN}
+        ndcg = ndcg_at_k = metrics.expected_ndcg(exposure, relevance, **how)
         if self.k is not None and self.k < n:
             cut = position_bias(n, k=self.k, dtype=relevance.dtype).to(relevance.device)
-            ndcg_at_k = self._ndcg(paid(cut), cut, batch)
+            ndcg_at_k = metrics.expected_ndcg(paid(cut), relevance, position_bias=cut, **how)
         grade = torch.where(mask, relevance, 0.0)
         merit = torch.where(mask, merit_of(relevance, self.merit), 0.0)
         relevant, total = (grade > 0).any(-1), grade.sum(-1)
@@ -239,20 +240,10 @@ class _Judge:
         if batch.groups is not None:
             by_group = partial(group_disparity, exposure, merit, batch.groups, mask, undefined=NAN)
             d_group, group_gap = by_group(), by_group(two_sided=True)
-        d_ind = individual_disparity(exposure, merit, mask)
-        return {
-            "ndcg": ndcg,
-            "ndcg_at_k": ndcg_at_k,
-            "err": torch.where(relevant, err, NAN),
-            "average_rank": (grade * rank).sum(-1) / total.where(relevant, NAN),
-            "d_ind": torch.where((merit > 0).any(-1), d_ind, NAN),
-            "d_group": d_group,
-            "group_gap": group_gap,
-        }
-
-    def _ndcg(self, exposure: Tensor, bias: Tensor | None, batch: Batch) -> Tensor:
-        weight, constant = metrics.ndcg_weights(batch.relevance, self.gain, bias, batch.mask, NAN)
-        return (weight * exposure).sum(-1) + constant
+        average_rank = (grade * rank).sum(-1) / total.where(relevant, NAN)
+        d_ind = individual_disparity(exposure, merit, mask).where((merit > 0).any(-1), NAN)
+        err = err.where(relevant, NAN)
+        return torch.stack([ndcg, ndcg_at_k, err, average_rank, d_ind, d_group, group_gap])
 
     def _seen(self, batch: Batch, shown: PlackettLuce | Tensor) -> tuple[Any, Tensor, Tensor]:
         """Exposure as a function of position bias; expected rank ``(B, n)``; and ERR ``(B,)``."""

@@ -36,8 +36,8 @@ def exact_exposure(
     tolerance = reachable(tolerance, scores.dtype)
     nodes, coefficients = discount_nodes(n, bias, tolerance, scores.dtype)
     log_w = log_weights(scores, mask, tolerance)
-    grid = times(log_w, nodes, tolerance)
-    return torch.real(RaceIntegral.apply(log_w, nodes, coefficients, *grid, True).squeeze(-1))
+    rule = Rule(nodes, coefficients, *times(log_w, nodes, tolerance))
+    return torch.real(RaceIntegral.apply(log_w, rule, True).squeeze(-1))
 
 
 def exact_position_probs(
@@ -56,8 +56,8 @@ def exact_position_probs(
     angle = 2.0 * math.pi / length * frequency
     circle = torch.polar(torch.ones_like(angle), angle).to(scores.dtype.to_complex())
     log_w = log_weights(scores, mask, tolerance)
-    grid = times(log_w, circle, tolerance)
-    generating = RaceIntegral.apply(log_w, circle, torch.ones_like(circle), *grid, False)
+    rule = Rule(circle, torch.ones_like(circle), *times(log_w, circle, tolerance))
+    generating = RaceIntegral.apply(log_w, rule, False)
     # irfft undoes sum_k p_k exp(-i angle k); ours has the other sign, hence the conjugate.
     return torch.fft.irfft(generating.conj(), n=length, dim=-1)[..., :n]
 
@@ -80,13 +80,27 @@ def exact_err(
     tolerance = reachable(tolerance, scores.dtype)
     nodes, coefficients = named_nodes("reciprocal", n, k, tolerance, scores.dtype)
     log_w = log_weights(scores, mask, tolerance)
-    grid = times(log_w, nodes, tolerance)
-    inspected = RaceIntegral.apply(log_w, nodes, coefficients, *grid, True, 1.0 - satisfied)
+    rule = Rule(nodes, coefficients, *times(log_w, nodes, tolerance))
+    inspected = RaceIntegral.apply(log_w, rule, True, 1.0 - satisfied)
     return (torch.real(inspected.squeeze(-1)) * satisfied).sum(-1)
 
 
+class Rule(NamedTuple):
+    """Nodes z and coefficients a ``(M,)``; log-times, and the weight of each look ``(Q,)``."""
+
+    nodes: Tensor
+    coefficients: Tensor
+    log_t: Tensor
+    weight: Tensor
+
+    def pieces(self, cells: int) -> list["Rule"]:
+        """The looks a few at a time, each of so many cells per node."""
+        some = pieces(len(self.log_t), cells * len(self.nodes))
+        return [self._replace(log_t=self.log_t[s], weight=self.weight[s]) for s in some]
+
+
 class Race(NamedTuple):
-    """A race at the times ``log_t (Q,)``, and the integrand that it makes.
+    """A race at the times of a rule, and the integrand that it makes.
 
     Documents first and queries last, so that products and sums run along memory: ``y = w t`` and
     the arrival density per unit of log-time ``(n, Q, B)``; one over the factor z + (1 - z) exp(-y)
@@ -101,15 +115,7 @@ class Race(NamedTuple):
     density: Tensor
 
 
-def run_race(
-    log_w: Tensor,
-    nodes: Tensor,
-    coefficients: Tensor,
-    log_t: Tensor,
-    weight: Tensor,
-    summed: bool,
-    passing: Tensor | None = None,
-) -> Race:
+def run_race(log_w: Tensor, rule: Rule, summed: bool, passing: Tensor | None = None) -> Race:
     """The race of ``log_w (n, B)``.
 
     With ``passing (n, B)`` a document ahead counts z times its own share, not z.
@@ -117,13 +123,13 @@ def run_race(
     # Past this point exp(-y) is zero for any purpose. Without the clamp y * exp(-y) would be
     # inf * 0, and numbers below the smallest normal one take twenty times as long to compute.
     latest = math.log(-0.7 * math.log(torch.finfo(log_w.dtype).tiny))
-    y = (log_w.unsqueeze(1) + log_t.unsqueeze(-1)).clamp_(max=latest).exp_()
+    y = (log_w.unsqueeze(1) + rule.log_t.unsqueeze(-1)).clamp_(max=latest).exp_()
     waiting = torch.exp(-y)
-    z = nodes[:, None, None]
+    z = rule.nodes[:, None, None]
     if passing is not None:
         z = z * passing[:, None, None]
     factor = ((1.0 - z) * waiting.unsqueeze(1)).add_(z)
-    scale = factor.prod(0) * (coefficients[:, None] * weight).unsqueeze(-1)
+    scale = factor.prod(0) * (rule.coefficients[:, None] * rule.weight).unsqueeze(-1)
     arrival, inverse = waiting.mul_(y), factor.reciprocal_()
     parts = inverse * scale
     if summed:
@@ -132,7 +138,7 @@ def run_race(
 
 
 class RaceIntegral(torch.autograd.Function):
-    """``a_m G_i(z_m)``: log_w ``(…, n)``, nodes and coefficients ``(M,)`` to ``(…, n, M)``.
+    """``a_m G_i(z_m)``: log_w ``(…, n)`` to ``(…, n, M)``, read by a `Rule`.
 
     If ``summed``, the sum over the nodes, ``(…, n, 1)``, taken while the race is run, which saves
     time. The gradient with respect to ``log_w`` is eq-08-backward of chapter 8. A race that fits
@@ -141,47 +147,38 @@ class RaceIntegral(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any,
-        log_w: Tensor,
-        nodes: Tensor,
-        coefficients: Tensor,
-        log_t: Tensor,
-        weight: Tensor,
-        summed: bool,
-        passing: Tensor | None = None,
+        ctx: Any, log_w: Tensor, rule: Rule, summed: bool, passing: Tensor | None = None
     ) -> Tensor:
-        nodes, coefficients = nodes.to(log_w.device), coefficients.to(log_w.device)
-        ctx.save_for_backward(log_w, nodes, coefficients, log_t, weight)
-        ctx.summed = summed
+        rule = Rule(*(values.to(log_w.device) for values in rule))
+        ctx.save_for_backward(log_w)
+        ctx.rule, ctx.summed = rule, summed
         flat = _documents_first(log_w)
         passing = None if passing is None else _documents_first(passing)
-        steps = pieces(len(log_t), flat.numel() * len(nodes))
+        looks = rule.pieces(flat.numel())
         total = torch.zeros((), device=log_w.device)
-        for piece in steps:
-            at = log_t[piece], weight[piece]
-            race = run_race(flat, nodes, coefficients, *at, summed, passing)
+        for some in looks:
+            race = run_race(flat, some, summed, passing)
             total = total + race.density.sum(-2)
-        ctx.race = race if len(steps) == 1 and ctx.needs_input_grad[0] else None
+        ctx.race = race if len(looks) == 1 and ctx.needs_input_grad[0] else None
         # Contiguous, because everything that follows walks documents within queries.
         return total.permute(2, 0, 1).contiguous().view(*log_w.shape, total.shape[1])
 
     @staticmethod
     def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
         differentiable_once("exact exposure (or position_probs)")
-        log_w, nodes, coefficients, log_t, weight = ctx.saved_tensors
+        (log_w,) = ctx.saved_tensors
         flat = _documents_first(log_w)
         # (n, M, 1, B), or (n, 1, 1, B) if summed
         pull = upstream.conj().reshape(flat.shape[1], *upstream.shape[-2:])
         pull = pull.permute(1, 2, 0).contiguous().unsqueeze(-2)  # along memory, like the race
         grad = torch.zeros_like(flat)
-        for piece in pieces(len(log_t), flat.numel() * len(nodes)):
-            at = log_t[piece], weight[piece]
-            race = ctx.race or run_race(flat, nodes, coefficients, *at, ctx.summed)
+        for some in ctx.rule.pieces(flat.numel()):
+            race = ctx.race or run_race(flat, some, ctx.summed)
             # Moving log w_k changes k's own arrival density, and its lead over each of the others.
             direct = (race.density * pull).sum(1).mul_(1.0 - race.y)
             own = (race.inverse * (race.arrival.unsqueeze(1) * pull)).mul_(race.scale)
-            grad += torch.real(direct - _loss_of_others(race, own, nodes)).sum(-2)
-        return grad.transpose(0, 1).reshape(log_w.shape), *[None] * 6
+            grad += torch.real(direct - _loss_of_others(race, own, some.nodes)).sum(-2)
+        return grad.transpose(0, 1).reshape(log_w.shape), None, None, None
 
 
 def _loss_of_others(race: Race, own: Tensor, nodes: Tensor) -> Tensor:

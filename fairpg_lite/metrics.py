@@ -9,6 +9,8 @@ of DCG over a policy is linear in exposure.
 ``undefined`` is the answer for a query with nothing relevant, NaN to find or drop such queries.
 """
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
@@ -70,24 +72,15 @@ def ideal_dcg(
     return (best * bias.sort(descending=True).values).sum(-1)
 
 
-def ndcg(
-    rankings: Tensor,
-    relevance: Tensor,
-    *,
-    k: int | None = None,
-    gain: str | Gain = "exponential",
-    position_bias: Tensor | None = None,
-    mask: Tensor | None = None,
-    undefined: float = 1.0,
-) -> Tensor:
+def ndcg(rankings: Tensor, relevance: Tensor, *, undefined: float = 1.0, **how: Any) -> Tensor:
     """DCG over the best DCG ``(S, …)`` (chapter 2, eq-02-ndcg); 1 if nothing is relevant.
+
+    Further options, ``k``, ``gain``, ``position_bias`` and ``mask``, are those of `dcg`.
 
     >>> round(ndcg(torch.tensor([1, 0]), torch.tensor([1.0, 0.0])).item(), 4)
     0.6309
     """
-    value = dcg(rankings, relevance, k=k, gain=gain, position_bias=position_bias, mask=mask)
-    ideal = ideal_dcg(relevance, k=k, gain=gain, position_bias=position_bias, mask=mask)
-    return _over(value, ideal, undefined)
+    return _over(dcg(rankings, relevance, **how), ideal_dcg(relevance, **how), undefined)
 
 
 def expected_dcg(
@@ -114,32 +107,17 @@ def expected_ndcg(
     position_bias: Tensor | None = None,
     mask: Tensor | None = None,
     undefined: float = 1.0,
+    ideal: Tensor | None = None,
 ) -> Tensor:
     """E[NDCG] ``(…)`` of a policy; ``position_bias`` must be the one the exposure was made with.
 
-    For NDCG@k pass ``position_bias(n, k=k)`` here and to ``PlackettLuce.exposure``. Chapter 2,
-    eq-02-linear.
+    For NDCG@k pass ``position_bias(n, k=k)`` here and to ``PlackettLuce.exposure``. ``ideal (…)``
+    saves working out `ideal_dcg`. Chapter 2, eq-02-linear.
     """
-    _check.same_shape("expected_ndcg", "exposure", exposure, "relevance", relevance.shape)
-    weight, constant = ndcg_weights(relevance, gain, position_bias, mask, undefined)
-    return (weight * exposure).sum(-1) + constant
-
-
-def ndcg_weights(
-    relevance: Tensor,
-    gain: str | Gain,
-    position_bias: Tensor | None,
-    mask: Tensor | None,
-    undefined: float = 1.0,
-) -> tuple[Tensor, Tensor]:
-    """NDCG as a linear function of exposure: weights ``(…, n)`` and a constant ``(…)``.
-
-    The weight is gain over ideal DCG; with nothing relevant it is 0, the constant ``undefined``.
-    """
-    gains = gains_of("ndcg_weights", relevance, gain, mask)
-    ideal = ideal_dcg(relevance, gain=gain, position_bias=position_bias, mask=mask)
-    weight = _over(gains, ideal.unsqueeze(-1), 0.0)
-    return weight, torch.where(ideal > 0, 0.0, undefined).to(gains.dtype)
+    value = expected_dcg(exposure, relevance, gain=gain, mask=mask)
+    if ideal is None:
+        ideal = ideal_dcg(relevance, gain=gain, position_bias=position_bias, mask=mask)
+    return _over(value, ideal, undefined)
 
 
 def err(

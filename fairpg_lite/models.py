@@ -209,16 +209,16 @@ def _header(file: Path) -> dict[str, Any]:
 def _made(meta: dict[str, Any], weights: dict[str, Any]) -> SavedModel:
     """The scorer, as large as its weights, and the preparation of a model.json."""
     kind, dtype, fields = meta["kind"], _DTYPES[meta["dtype"]], meta["prepare"]
-    if kind not in ("linear", "neural"):
-        raise ValueError(f"its scorer is of kind {kind!r}, known are 'linear' and 'neural'")
     state = {name: torch.tensor(values, dtype=dtype) for name, values in weights.items()}
     scorer: LinearScorer | MLPScorer
     if kind == "linear":
         _, n_features = state["linear.weight"].shape
         scorer = LinearScorer(n_features, bias="linear.bias" in state)
-    else:
+    elif kind == "neural":
         units, n_features = state["hidden.weight"].shape
         scorer = MLPScorer(n_features, units)
+    else:
+        raise ValueError(f"its scorer is of kind {kind!r}, known are 'linear' and 'neural'")
     scorer.to(dtype).load_state_dict(state)
     if not all(torch.isfinite(value).all() for value in state.values()):
         raise ValueError(f"its weights are not finite {dtype} numbers")
@@ -250,14 +250,12 @@ def run_of(
     run["validation data"] = None if valid is None else valid.fingerprint()
     shapes = {name: (value.shape, value.dtype) for name, value in scorer.state_dict().items()}
     run["scorer"] = f"{scorer} {shapes}"
-    for name, value in vars(config).items():
-        named = f"{getattr(value, '__module__', '')}.{getattr(value, '__qualname__', '<')}"
-        if callable(value) and "<" in named:
-            found = f"{name} is {value!r}, which a checkpoint cannot tell from another"
+    for name, value in config.to_dict().items():
+        if callable(given := getattr(config, name)) and "<" in value:
+            found = f"{name} is {given!r}, which a checkpoint cannot tell from another"
             raise ValueError(f"fit: {found}; give a module's named function, or no checkpoint.")
         if name not in ("epochs", "compiled"):
-            same = [str(value.dtype), value.tolist()] if isinstance(value, Tensor) else value
-            run[f"setting {name}"] = named if callable(value) else repr(same)
+            run[f"setting {name}"] = repr(value)
     return run
 
 

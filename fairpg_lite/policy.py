@@ -8,7 +8,6 @@ the chance of being picked at each draw that the document was still in.
 """
 
 import math
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -98,12 +97,23 @@ class PlackettLuce:
             found = f"{samples} sample(s) with baseline={baseline!r}"
             raise ValueError(f"expect: {found}; 'mean' and 'loo' need two, baseline=None one.")
         mean, advantage = values.mean(0), values.detach()
+        if not (torch.is_grad_enabled() and self.scores.requires_grad):
+            return mean
         if baseline is not None:
             advantage = advantage - mean.detach()
         if baseline == "loo":
             # What the mean of the others leaves: v - (sum - v)/(S - 1) = S/(S - 1) (v - mean).
             advantage = advantage * (samples / (samples - 1))
-        return ScoreFunction.apply(self.scores, mean, advantage, rankings, self.mask)
+        placed = log_slopes(self.scores.detach(), rankings, self.mask)
+        slopes = torch.zeros_like(placed).scatter_(-1, rankings, placed)
+        # Zero as a number, so the mean keeps its value, and log pi's slope going backward.
+        move = (slopes * (self.scores - self.scores.detach())).sum(-1)
+        if values.ndim == rankings.ndim:
+            move = move.unsqueeze(-1)
+        estimate = mean + (advantage * move).mean(0)
+        what = "a mean over sampled rankings"
+        estimate.register_hook(lambda _: _check.differentiable_once(what))
+        return estimate
 
     def position_probs(self, tolerance: float = TOLERANCE) -> Tensor:
         """Exact probability ``(…, n, n)`` [document, position] (chapter 4, eq-04-fourier)."""
@@ -149,30 +159,20 @@ def _in_order(scores: Tensor, rankings: Tensor, mask: Tensor | None) -> tuple[Te
     """Scores by position ``(S, …, n)``, padding -inf; and whether plain exponentials are safe."""
     shifted = scores if mask is None else scores.masked_fill(~mask, -math.inf)
     shifted = shifted - shifted.detach().amax(-1, keepdim=True)
-    lowest = shifted.masked_fill(shifted == -math.inf, 0.0) if mask is not None else shifted
+    lowest = shifted.detach() if mask is None else shifted.detach()[mask]
     least = 0.8 * math.log(torch.finfo(scores.dtype).tiny)
-    safe = lowest.numel() == 0 or float(lowest.detach().amin()) > least
+    safe = lowest.numel() == 0 or float(lowest.amin()) > least
     return shifted.expand(rankings.shape).gather(-1, rankings), safe
-
-
-def _suffix(running: Any, values: Tensor) -> Tensor:
-    return running(values.flip(-1), -1).flip(-1)
-
-
-def _real(values: Tensor, rankings: Tensor, mask: Tensor | None) -> Tensor:
-    if mask is None:
-        return values
-    return torch.where(mask.expand(rankings.shape).gather(-1, rankings), values, 0.0)
 
 
 def log_steps(scores: Tensor, rankings: Tensor, mask: Tensor | None) -> Tensor:
     """Log-probability of each draw ``(S, …, n)``: score less log of what remains."""
     placed, safe = _in_order(scores, rankings, mask)
     if safe:
-        remaining = _suffix(torch.cumsum, placed.exp()).log()
+        remaining = placed.exp().flip(-1).cumsum(-1).flip(-1).log()
     else:
-        remaining = _suffix(torch.logcumsumexp, placed)
-    return _real(placed - remaining, rankings, mask)
+        remaining = placed.flip(-1).logcumsumexp(-1).flip(-1)
+    return torch.where(placed > -math.inf, placed - remaining, 0.0)
 
 
 def log_slopes(scores: Tensor, rankings: Tensor, mask: Tensor | None) -> Tensor:
@@ -180,29 +180,8 @@ def log_slopes(scores: Tensor, rankings: Tensor, mask: Tensor | None) -> Tensor:
     placed, safe = _in_order(scores, rankings, mask)
     if safe:
         weight = placed.exp()
-        picked = weight * _suffix(torch.cumsum, weight).reciprocal().cumsum(-1)
+        picked = weight * weight.flip(-1).cumsum(-1).flip(-1).reciprocal().cumsum(-1)
     else:
-        remaining = _suffix(torch.logcumsumexp, placed)
+        remaining = placed.flip(-1).logcumsumexp(-1).flip(-1)
         picked = (placed + torch.logcumsumexp(-remaining, -1)).exp()
-    return _real(1.0 - picked, rankings, mask)
-
-
-class ScoreFunction(torch.autograd.Function):
-    """A mean of values of S rankings; backward, the estimator made of value less baseline."""
-
-    @staticmethod
-    def forward(ctx: Any, scores: Tensor, mean: Tensor, *rest: Any) -> Tensor:
-        advantage, rankings, ctx.mask = rest
-        ctx.save_for_backward(scores, advantage, rankings)
-        return mean.view_as(mean)
-
-    @staticmethod
-    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
-        _check.differentiable_once("a mean over sampled rankings")
-        scores, advantage, rankings = ctx.saved_tensors
-        coefficient = upstream * advantage
-        if advantage.ndim == rankings.ndim:
-            coefficient = coefficient.sum(-1)
-        by_position = coefficient.unsqueeze(-1) * log_slopes(scores, rankings, ctx.mask)
-        by_document = torch.zeros_like(by_position).scatter_(-1, rankings, by_position)
-        return by_document.mean(0), upstream, None, None, None
+    return torch.where(placed > -math.inf, 1.0 - picked, 0.0)

@@ -8,7 +8,7 @@ import inspect
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import lru_cache
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, NamedTuple
 
 import torch
@@ -16,6 +16,9 @@ from torch import Tensor, nn
 
 #: Anything that scores, a module or a function of features (and mask).
 Scorer = Callable[..., Tensor]
+# Queries are sorted by length inside pools of this many batches: long enough that padding almost
+# vanishes, short enough that a shuffled order stays random.
+POOL_BATCHES = 50
 
 
 class Batch(NamedTuple):
@@ -33,17 +36,88 @@ class Batch(NamedTuple):
     queries: Tensor
 
 
-def documents_of(batch: Batch, values: Tensor, offsets: Tensor) -> Tensor:
-    """``values (N,)`` of all documents, those of a batch ``(B, n)``; zero for padding."""
-    starts = offsets.to(values.device)[batch.queries].unsqueeze(-1)
-    row = starts + torch.arange(batch.mask.shape[-1], device=values.device)
-    return values[row.clamp(max=len(values) - 1)] * batch.mask
+@dataclass(eq=False)
+class Batches:
+    """What ``RankingDataset.batches`` returns: iterate over it once per epoch (chapter 7).
+
+    The order is drawn anew each time, from ``generator``: with ``shuffle`` a random permutation of
+    the queries; for size > 1 a stable sort by length inside pools of 50 batches; and with
+    ``shuffle`` a random permutation of the batches. Neighbours of one length (size 1, say) are
+    views. With ``reuse`` a batch is good until the next one is drawn: their padded features share
+    one memory.
+    """
+
+    dataset: Any
+    size: int = 1
+    shuffle: bool = False
+    generator: torch.Generator | None = None
+    _: KW_ONLY
+    dtype: torch.dtype | None = None
+    reuse: bool = False
+
+    def __post_init__(self) -> None:
+        if self.size < 1:
+            raise ValueError(f"RankingDataset.batches: size is {self.size}; give 1 or more.")
+        self._room = self.dataset.features.new_empty(0)
+
+    def __len__(self) -> int:
+        return -(-len(self.dataset) // self.size)
+
+    def order(self) -> tuple[Tensor, list[int]]:
+        """The queries of an epoch ``(Q,)``, on the CPU, and how many of them each batch takes."""
+        n, size = len(self.dataset), self.size
+        order = torch.randperm(n, generator=self.generator) if self.shuffle else torch.arange(n)
+        sizes = [size] * (n // size) + [n % size] * (n % size > 0)
+        if size > 1 and n:
+            lengths = torch.tensor(self.dataset._bounds).diff()
+            pools = order.split(size * POOL_BATCHES)
+            order = torch.cat([pool[lengths[pool].argsort(stable=True)] for pool in pools])
+            if self.shuffle:
+                batches = order.split(size)
+                chosen = torch.randperm(len(batches), generator=self.generator).tolist()
+                order, sizes = torch.cat([batches[k] for k in chosen]), [sizes[k] for k in chosen]
+        return order, sizes
+
+    def __iter__(self) -> Iterator[Batch]:
+        order, sizes = self.order()
+        return map(self._batch, order.split(sizes))
+
+    def _batch(self, queries: Tensor) -> Batch:
+        bounds, device = self.dataset._bounds, self.dataset.features.device
+        starts, ends = zip(*((bounds[i], bounds[i + 1]) for i in queries.tolist()), strict=True)
+        lengths = [end - start for start, end in zip(starts, ends, strict=True)]
+        n = max(lengths)
+        if min(lengths) == n and starts[1:] == ends[:-1]:  # neighbours of one length
+            mask = torch.ones(1, n, dtype=torch.bool, device=device).expand(len(lengths), n)
+            return self._padded(lambda values: values[starts[0] : ends[-1]], mask, queries)
+        place, length = torch.arange(n), torch.tensor(lengths).unsqueeze(-1)
+        mask = place < length
+        # Padding points at the query's last document, and is set to zero afterwards.
+        index = torch.tensor(starts).unsqueeze(-1) + torch.minimum(place, length - 1)
+        rows, padding = index.flatten().to(device), (~mask).flatten().nonzero()[:, 0].to(device)
+
+        def take(values: Tensor) -> Tensor:
+            out, needed = None, len(rows) * values[:1].numel()
+            if self.reuse and values is self.dataset.features:
+                if len(self._room) < needed:
+                    self._room = values.new_empty(needed)
+                out = self._room[:needed].view(len(rows), -1)
+            return torch.index_select(values, 0, rows, out=out).index_fill_(0, padding, 0)
+
+        return self._padded(take, mask.to(device), queries)
+
+    def _padded(self, take: Callable[[Tensor], Tensor], mask: Tensor, queries: Tensor) -> Batch:
+        """The batch of the rows that ``take`` chooses of each array."""
+        data, dtype = self.dataset, self.dtype or self.dataset.features.dtype
+        features = take(data.features).unflatten(0, mask.shape).to(dtype)
+        relevance = take(data.relevance).unflatten(0, mask.shape).to(dtype)
+        groups = None if data.groups is None else take(data.groups).unflatten(0, mask.shape)
+        return Batch(features, relevance, groups, mask, queries)
 
 
 def score(scorer: Scorer, batch: Batch) -> Tensor:
     """Scores ``(B, n)`` of a batch, the mask given to a scorer that takes one."""
-    options = {"mask": batch.mask} if takes_mask(scorer) else {}
-    scores = scorer(batch.features, **options)
+    scores = scorer(batch.features, **({"mask": batch.mask} if takes_mask(scorer) else {}))
     if not isinstance(scores, Tensor) or scores.shape != batch.mask.shape:
         found = tuple(scores.shape) if isinstance(scores, Tensor) else type(scores).__name__
         raise ValueError(
@@ -55,14 +129,9 @@ def score(scorer: Scorer, batch: Batch) -> Tensor:
 
 def takes_mask(scorer: Scorer) -> bool:
     """Whether ``scorer`` has an argument named ``mask``."""
-    wrapped = getattr(scorer, "module", None)  # DistributedDataParallel and its like
-    if isinstance(wrapped, nn.Module):
-        return takes_mask(wrapped)
-    return _has_mask(type(scorer).forward if isinstance(scorer, nn.Module) else scorer)
-
-
-@lru_cache(maxsize=256)
-def _has_mask(function: Callable[..., Any]) -> bool:
+    while isinstance(wrapped := getattr(scorer, "module", None), nn.Module):
+        scorer = wrapped  # in DistributedDataParallel and its like
+    function = type(scorer).forward if isinstance(scorer, nn.Module) else scorer
     try:
         return "mask" in inspect.signature(function).parameters
     except (TypeError, ValueError):  # written in C: no signature to read
@@ -74,8 +143,8 @@ def eval_mode(scorer: object) -> Iterator[None]:
     """Evaluation mode (no dropout) without gradients; each part's own mode is put back after."""
     parts = list(scorer.modules()) if isinstance(scorer, nn.Module) else []
     before = [part.training for part in parts]
-    if isinstance(scorer, nn.Module):
-        scorer.eval()
+    for part in parts:
+        part.eval()
     try:
         with torch.no_grad():
             yield

@@ -4,19 +4,24 @@ import copy
 import dataclasses
 import io
 import math
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
+from itertools import chain, repeat
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor, distributed, nn
+from torch.nn.parallel import DistributedDataParallel
 
-from fairpg_lite import _check, _processes, compiled
+from fairpg_lite import _check, compiled
 from fairpg_lite._extras import progress_bar
 from fairpg_lite._files import write_whole
-from fairpg_lite.config import History, TrainConfig
+from fairpg_lite.compiled import SHARED
+from fairpg_lite.config import GROUP_DISPARITIES, History, TrainConfig
 from fairpg_lite.data import RankingDataset
 from fairpg_lite.models import CHECKPOINT, load_checkpoint, refusing, run_of
-from fairpg_lite.objective import NdcgWeights, batch_terms
+from fairpg_lite.objective import Terms, batch_terms, ideals
 from fairpg_lite.scorers import Batch, LinearScorer, MLPScorer, eval_mode, score
 
 
@@ -55,8 +60,11 @@ def fit(
     if checkpoint is not None:
         run.keep_at(Path(checkpoint))
     history, work = run.history, run.config.batch_size * dataset.features.numel() / len(dataset)
-    bars = progress_bar("training", run.config.epochs, "epoch", progress)
-    with _processes.threads_for(work), bars as bar:
+    with ExitStack() as stack:
+        stack.callback(torch.set_num_threads, torch.get_num_threads())
+        if work < SHARED:
+            torch.set_num_threads(1)
+        bar = stack.enter_context(progress_bar("training", run.config.epochs, "epoch", progress))
         bar.update(len(history))
         try:
             while not run.finished():
@@ -81,15 +89,15 @@ def objective_on(
     A utility that is not linear in exposure is averaged over 100 rankings drawn with a fixed seed.
     The scorer is in eval mode meanwhile.
     """
-    device, dtype = _place(scorer)
-    generator = torch.Generator(device).manual_seed(0)
+    first = next(scorer.parameters())
+    generator = torch.Generator(first.device).manual_seed(0)
     exact = dataclasses.replace(config, method="exact", samples=100, tolerance=1e-6)
-    sums = torch.zeros(3, dtype=torch.float64, device=device)
+    sums = torch.zeros(3, dtype=torch.float64, device=first.device)
     with eval_mode(scorer):
-        for batch in dataset.to(device=device).batches(64, dtype=dtype, reuse=True):
+        for batch in dataset.to(device=first.device).batches(64, dtype=first.dtype, reuse=True):
             terms = batch_terms(score(scorer, batch), batch, exact, generator)
             sums += torch.stack([*(t.sum() for t in terms[:2]), batch.mask[:, 0].sum()])
-    utility_sum, disparity_sum, count = _processes.total(sums).tolist()
+    utility_sum, disparity_sum, count = _total(sums).tolist()
     return utility_sum / count, disparity_sum / count
 
 
@@ -105,25 +113,23 @@ class _Run:
     ):
         self.config = config
         self.scorer = scorer
-        device, self.dtype = _place(scorer)
+        first = next(scorer.parameters())
+        device, self.dtype = first.device, first.dtype
         self.dataset = data = dataset.to(device=device)
         self.valid = None if valid is None else valid.to(device=device)
-        config.check_data(data)
-        if valid is not None and len(valid) == 0:
-            raise ValueError("fit: the validation set holds no query.")
+        _check_data(data, valid, config)
         if config.lr > torch.finfo(self.dtype).max:
             raise FloatingPointError(f"fit: the learning rate is more than {self.dtype} can hold.")
         self.parameters = [p for p in scorer.parameters() if p.requires_grad]
         self.optimizer = _optimizer(self.parameters, config)
-        self.model = _processes.together(scorer)
+        # All processes begin with the first one's weights, and take the mean of their gradients.
+        self.model = DistributedDataParallel(scorer) if _world() > 1 else scorer
         # Two streams, so that changing the number of samples leaves the order of queries alone.
         self.order = torch.Generator().manual_seed(2 * config.seed)
-        own = 2 * config.seed + 1 + (_processes.rank() << 40)
-        self.draws = torch.Generator(device).manual_seed(own)
-        self.weights: NdcgWeights | None = None
-        if config.linear:  # for DCG, too: it refuses grades whose gain is too large a number
-            weights = NdcgWeights(data.relevance, data.offsets, config, self.dtype)
-            self.weights = weights if config.utility == "ndcg" else None
+        rank = distributed.get_rank() if _world() > 1 else 0
+        self.draws = torch.Generator(device).manual_seed(2 * config.seed + 1 + (rank << 40))
+        # For DCG, too: it refuses grades whose gain is too large a number.
+        self.ideal = ideals(data, config, self.dtype) if config.linear else None
         self.compiled: compiled.Epoch | None = None
         if compiled.serves(scorer, data, config):
             self.compiled = compiled.Epoch(scorer, data, config, self.optimizer)
@@ -133,12 +139,21 @@ class _Run:
 
     def keep_at(self, path: Path) -> None:
         """Continue what the file holds, if there is one, and save to it from now on."""
-        if _processes.world() > 1:
+        if _world() > 1:
             raise ValueError("fit: a checkpoint is of one process; several train without.")
         self.path = path
         self.belongs_to = run_of(self.scorer, self.dataset, self.valid, self.config)
-        if path.exists():
-            self.restore(load_checkpoint(path, self.belongs_to, self.config.epochs))
+        if not path.exists():
+            return
+        state = load_checkpoint(path, self.belongs_to, self.config.epochs)
+        with refusing(f"fit: checkpoint {path}"):
+            now = {"compiled": self.history.compiled, "stopped": ""}
+            self.history = History(**{**state["history"], **now})
+            self.best = state["best"]
+            self.optimizer.load_state_dict(state["optimizer"])
+            self.order.set_state(state["order"])
+            self.draws.set_state(state["draws"])
+            self.scorer.load_state_dict(state["scorer"])
 
     def save(self) -> None:
         if self.path is not None:
@@ -148,16 +163,6 @@ class _Run:
             state |= {"order": self.order.get_state(), "draws": self.draws.get_state()}
             torch.save(state, content := io.BytesIO())
             write_whole(self.path, content.getvalue())
-
-    def restore(self, state: dict[str, Any]) -> None:
-        with refusing(f"fit: checkpoint {self.path}"):
-            now = {"compiled": self.history.compiled, "stopped": ""}
-            self.history = History(**{**state["history"], **now})
-            self.best = state["best"]
-            self.optimizer.load_state_dict(state["optimizer"])
-            self.order.set_state(state["order"])
-            self.draws.set_state(state["draws"])
-            self.scorer.load_state_dict(state["scorer"])
 
     def finished(self) -> bool:
         if len(self.history) >= self.config.epochs:
@@ -172,37 +177,38 @@ class _Run:
         lr = config.lr * config.lr_decay**done
         for group in self.optimizer.param_groups:
             group["lr"] = lr
-        utility, disparity, entropy, norm = self.updates(lr)
+        seen = self.updates(lr)
         if not all(bool(torch.isfinite(p).all()) for p in self.parameters):
             why = f"a weight is no longer finite after epoch {done + 1}"
             raise FloatingPointError(f"fit: {why}; try a smaller learning rate.")
-        self.history.append(
-            utility=utility, disparity=disparity, entropy=entropy, gradient_norm=norm
-        )
         if self.valid is not None:
             utility, disparity = objective_on(self.scorer, self.valid, config)
-            self.history.append(valid_utility=utility, valid_disparity=disparity)
+            seen |= {"valid_utility": utility, "valid_disparity": disparity}
             value = utility - config.lam * disparity
             if self.best is None or value > self.best[0]:
                 self.best = (value, done + 1, copy.deepcopy(self.scorer.state_dict()))
+        for name, mean in seen.items():
+            getattr(self.history, name).append(mean)
 
-    def updates(self, lr: float) -> list[float]:
-        """An epoch of updates; returns means of utility, disparity, entropy, gradient norm."""
+    def updates(self, lr: float) -> dict[str, float]:
+        """An epoch of updates; returns the means that its history is to hold."""
         batches = self.dataset.batches(
             self.config.batch_size, True, self.order, dtype=self.dtype, reuse=True
         )
         if self.compiled is not None:
-            seen = self.compiled.run(batches._order(), self.draws, self.config.entropy, lr)
+            seen = self.compiled.run(*batches.order(), self.draws, self.config.entropy, lr)
             if seen.bad:
                 self.blame(seen.bad)
-            return [*seen.terms.mean(0).tolist(), float(seen.norms.mean())]
-        with _check.trusted():
-            rows = [self.update(batch, share) for batch, share in _processes.shares(batches)]
-        terms = torch.cat([terms for terms, _ in rows], -1).double()
-        count = torch.full_like(terms[:1, 0], terms.shape[-1])
-        *sums, queries = _processes.total(torch.cat([terms.sum(-1), count])).tolist()
-        norms = torch.stack([norm for _, norm in rows]).double()
-        return [*(value / queries for value in sums), float(norms.mean())]
+            means, norm = seen.terms.mean(0).tolist(), seen.norms.mean()
+        else:
+            with _check.trusted():
+                rows = [self.update(batch, share) for batch, share in _shares(batches)]
+            terms = torch.cat([terms for terms, _ in rows], -1).double()
+            count = torch.full_like(terms[:1, 0], terms.shape[-1])
+            *sums, queries = _total(torch.cat([terms.sum(-1), count])).tolist()
+            means = [value / queries for value in sums]
+            norm = torch.stack([norm for _, norm in rows]).double().mean()
+        return {**Terms(*means)._asdict(), "gradient_norm": float(norm)}
 
     def update(self, batch: Batch, share: float) -> tuple[Tensor, Tensor]:
         """One step of Algorithm 1: draw, estimate the gradient, move.
@@ -212,7 +218,7 @@ class _Run:
         for parameter in self.parameters:
             parameter.grad = None
         scores = score(self.model, batch)
-        terms = batch_terms(scores, batch, self.config, self.draws, self.weights)
+        terms = batch_terms(scores, batch, self.config, self.draws, self.ideal)
         objective = terms.total(self.config.lam, self.config.entropy)
         # The gradient of minus the mean over the batch.
         objective.backward(torch.full_like(objective, -share))
@@ -232,9 +238,15 @@ class _Run:
         raise FloatingPointError(f"fit: {why}; lower the learning rate or scale the features.")
 
 
-def _place(scorer: nn.Module) -> tuple[torch.device, torch.dtype]:
-    parameter = next(scorer.parameters())
-    return parameter.device, parameter.dtype
+def _check_data(dataset: RankingDataset, valid: RankingDataset | None, config: TrainConfig) -> None:
+    """Refuse queries that cannot be trained on with these settings."""
+    if len(dataset) == 0 or (valid is not None and len(valid) == 0):
+        raise ValueError("fit: the dataset or the validation set holds no query.")
+    if config.lam > 0 and config.disparity in GROUP_DISPARITIES and dataset.groups is None:
+        found = f"disparity={config.disparity!r} with lam > 0 needs groups"
+        raise ValueError(f"fit: {found}; give the dataset some, or choose 'individual'.")
+    for name, query in zip(dataset.query_ids.tolist(), dataset, strict=True):
+        _check.finite("fit", f"features of query {name}, at ", query.features)
 
 
 def _optimizer(parameters: list[nn.Parameter], config: TrainConfig) -> torch.optim.Optimizer:
@@ -246,3 +258,32 @@ def _optimizer(parameters: list[nn.Parameter], config: TrainConfig) -> torch.opt
         return torch.optim.Adam(parameters, **settings, fused=fused)
     except RuntimeError:  # an older PyTorch
         return torch.optim.Adam(parameters, **settings)
+
+
+def _world() -> int:
+    """How many processes train together (chapter 15)."""
+    together = distributed.is_available() and distributed.is_initialized()
+    return distributed.get_world_size() if together else 1
+
+
+def _total(values: Tensor) -> Tensor:
+    """The sums over all processes, in place."""
+    if _world() > 1:
+        distributed.all_reduce(values)
+    return values
+
+
+def _shares(batches: Iterable[Batch]) -> Iterator[tuple[Any, float]]:
+    """The batches of an epoch, and the weight of each query in the mean that its update takes.
+
+    `DistributedDataParallel` takes the mean over processes, so for the mean over queries a weight
+    is the number of processes by that of all their queries; a process that has no batch left
+    repeats its last with weight 0, because the others wait for its gradient.
+    """
+    batch = None
+    for own in chain(batches, repeat(None)):
+        batch = own or batch
+        queries = int(_total(torch.tensor([len(own.queries) if own else 0])))
+        if queries == 0:
+            return
+        yield batch, _world() / queries if own else 0.0

@@ -66,8 +66,11 @@ def run(args: argparse.Namespace) -> int:
         options |= {"data": args.data, "stand_in": args.stand_in}
     elif args.data or args.stand_in:
         raise cli.UsageError("--data and --stand-in belong to `yahoo`.")
+    kind = "-stand-in" * args.stand_in + "-quick" * args.quick
+    # As seen from here, so that nothing stored names this machine's directories.
+    default = os.path.relpath(ROOT / "results" / f"{args.experiment}{kind}")
     # Finished results are no obstacle: a second run continues the first.
-    out = probe(args.out or _default_out(args))
+    out = probe(args.out or default)
     cells = module.plan(**options)
     cli.say(args, f"{args.experiment}: {len(cells)} cells, in {out}")
     how = {"n_jobs": args.jobs, "scheduler": args.scheduler, "patience": args.cluster_patience}
@@ -81,12 +84,6 @@ def run(args: argparse.Namespace) -> int:
         print(collect(out, **about, **_added(args, out)))
         print(summary.write_summary(records, out, columns, **about))
     return cli.DONE if len(done) == len(records) else cli.FAILED
-
-
-def _default_out(args: argparse.Namespace) -> Path:
-    """A directory for each kind of run, as seen from here: nothing stored names this machine's."""
-    kind = "-stand-in" * args.stand_in + "-quick" * args.quick
-    return Path(os.path.relpath(ROOT / "results" / f"{args.experiment}{kind}"))
 
 
 def _added(args: argparse.Namespace, out: Path) -> dict[str, str]:

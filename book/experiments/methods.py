@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from experiments import mixtures
+from experiments import learners, mixtures
 from experiments.problems import Parts, Problem
 from fairpg_lite import baselines
 from fairpg_lite.config import TrainConfig
@@ -109,7 +109,7 @@ class PostProcessing(Method):
 
     def __call__(self, lam: float, seed: int) -> dict[str, Any]:
         parts = self.problem.load(seed)
-        model = baselines.linear_regression(parts.train)
+        model = learners.linear_regression(parts.train)
         result: dict[str, Any] = {"regression": model.linear.weight.detach().flatten().tolist()}
         gain = linear_gain if self.scaling == "authors" else exponential_gain
         for prefix, data in _judged(parts) if self.on_train else [("", parts.test)]:
@@ -133,7 +133,7 @@ class Deltr(Method):
     def __call__(self, lam: float, seed: int) -> dict[str, Any]:
         parts = self.problem.load(seed)
         start = initial(parts.train, seed)
-        scorer = baselines.deltr(parts.train, lam, gap=self.gap, target=self.target, scorer=start)
+        scorer = learners.deltr(parts.train, lam, gap=self.gap, target=self.target, scorer=start)
         return judge(scorer, parts)
 
 

@@ -14,8 +14,8 @@ import torch
 from torch import Tensor
 
 import fairpg_lite as fl
-from experiments.names import split_name
-from experiments.summary import Cells, by_seed
+from experiments.optimum import bias_of, means, whole_batch
+from experiments.summary import Cells, by_seed, split_name
 from fairpg_lite.scorers import Batch, Scorer, score
 
 #: Probabilities of a random list at which D_group is stored. At 0 it is the policy's, at 1 it is 0.
@@ -32,42 +32,28 @@ def lotteries(scorer: Scorer, dataset: fl.RankingDataset) -> dict[str, list[floa
         return fl.PlackettLuce(score(scorer, batch), batch.mask)
 
     def ranking(batch: Batch) -> Tensor:
-        return fl.ranking_exposure(policy(batch).mode, _bias(batch), batch.mask)
+        return fl.ranking_exposure(policy(batch).mode, bias_of(batch), batch.mask)
 
     own = mixed(lambda batch: policy(batch).exposure(), dataset)
     return {"lottery_d_group": own, "sorted_lottery_d_group": mixed(ranking, dataset)}
 
 
 def lottery_of(matrices: Sequence[Tensor], dataset: fl.RankingDataset) -> dict[str, list[float]]:
-    """The same for one probability matrix ``(n, n)`` per query, row = document."""
-
-    def exposure(batch: Batch) -> Tensor:
-        rows = [torch.as_tensor(matrices[int(query)]) for query in batch.queries]
-        return torch.stack(rows).to(batch.relevance) @ _bias(batch)
-
-    return {"lottery_d_group": mixed(exposure, dataset, batch_size=1)}
-
-
-def _bias(batch: Batch) -> Tensor:
-    return fl.position_bias(batch.relevance.shape[-1], dtype=torch.float64)
+    """The same for one probability matrix ``(n, n)`` per query, row = document, n the same."""
+    rows = torch.stack([*map(torch.as_tensor, matrices)]).double()
+    return {"lottery_d_group": mixed(lambda batch: rows @ bias_of(batch), dataset)}
 
 
 @torch.no_grad()
-def mixed(
-    exposure: Callable[[Batch], Tensor], dataset: fl.RankingDataset, batch_size: int = 512
-) -> list[float]:
-    """D_group of the lottery between a policy, by its exposure ``(B, n)``, and random lists."""
+def mixed(exposure: Callable[[Batch], Tensor], dataset: fl.RankingDataset) -> list[float]:
+    """D_group of the lottery between a policy, by its exposure ``(Q, n)``, and random lists."""
     chances = torch.tensor(CHANCES, dtype=torch.float64).view(-1, 1, 1)
-    found = []
-    for batch in dataset.batches(batch_size, dtype=torch.float64):
-        own = exposure(batch)
-        # All rankings together pay the same in sum; a random list shares it out evenly.
-        even = own.sum(-1, keepdim=True) / batch.mask.sum(-1, keepdim=True) * batch.mask
-        both = (1.0 - chances) * own + chances * even
-        assert batch.groups is not None
-        parts = (batch.relevance, batch.groups, batch.mask)
-        found.append(fl.group_disparity(both, *(part.expand(both.shape) for part in parts)))
-    return [round(value, DIGITS) for value in torch.cat(found, -1).mean(-1).tolist()]
+    batch = whole_batch(dataset)
+    own = exposure(batch)
+    # All rankings together pay the same in sum; a random list shares it out evenly.
+    even = own.sum(-1, keepdim=True) / batch.mask.sum(-1, keepdim=True) * batch.mask
+    _, d_group = means(batch, (1.0 - chances) * own + chances * even)
+    return [round(value, DIGITS) for value in d_group.tolist()]
 
 
 def heat(scorer: Scorer, dataset: fl.RankingDataset) -> dict[str, list[float]]:
@@ -94,13 +80,12 @@ def heated(result: Mapping[str, Any]) -> np.ndarray:
 
 def lottery_line(cells: Cells, method: str, lam: float = 0.0) -> pd.DataFrame:
     """Lotteries of a stored method: seed, step (probability of a random list), ndcg, d_group."""
-    cells, lines = list(cells), {}
+    cells = list(cells)
     own = by_seed(cells, method, lam)
-    chance = by_seed(cells, f"uniform-{split_name(method)[1]}", 0.0)
-    for seed, result in own.items():
-        # On fixed queries the uniform policy is the same for all seeds and stored once.
-        even = chance.get(seed) or next(iter(chance.values()))
-        lines[seed] = lottery(result, even["ndcg"])
+    even = by_seed(cells, f"uniform-{split_name(method)[1]}", 0.0)
+    # On fixed queries the uniform policy is the same for all seeds and stored once.
+    alone = next(iter(even.values()))
+    lines = {seed: lottery(run, even.get(seed, alone)["ndcg"]) for seed, run in own.items()}
     return _table(lines, [0.0, *CHANCES, 1.0])
 
 

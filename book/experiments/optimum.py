@@ -7,6 +7,7 @@ kinks where a query's hinge switches, and it may have more than one hill.
 """
 
 from collections.abc import Iterable, Sequence
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -28,12 +29,12 @@ STARTS = ((24.0, 16.0), (2.0, 1.0))
 SEEDS = 20
 
 
-class Optimum(NamedTuple):
-    """The best weights that were found for one lam, with what they achieve."""
+class Achieved(NamedTuple):
+    """Weights, and what they achieve."""
 
     weights: np.ndarray
-    ndcg: float
-    d_group: float
+    ndcg: Any
+    d_group: Any
 
 
 def whole_batch(dataset: RankingDataset) -> Batch:
@@ -41,11 +42,15 @@ def whole_batch(dataset: RankingDataset) -> Batch:
     return next(iter(dataset.batches(len(dataset), dtype=torch.float64)))
 
 
+def bias_of(batch: Batch) -> Tensor:
+    return fl.position_bias(batch.relevance.shape[-1], dtype=torch.float64)
+
+
 def measured(batch: Batch, weights: Tensor, tolerance: float = 1e-8) -> tuple[Tensor, Tensor]:
     """Mean NDCG and D_group ``(...)``, exact, with scores ``features @ weights (..., d)``."""
     scores = _scores(batch, weights)
     policy = fl.PlackettLuce(scores, batch.mask.expand(scores.shape))
-    return _means(batch, policy.exposure(tolerance=tolerance))
+    return means(batch, policy.exposure(tolerance=tolerance))
 
 
 def _scores(batch: Batch, weights: Tensor) -> Tensor:
@@ -53,7 +58,7 @@ def _scores(batch: Batch, weights: Tensor) -> Tensor:
     return (batch.features @ weights[..., None, :, None]).squeeze(-1)
 
 
-def _means(batch: Batch, exposure: Tensor) -> tuple[Tensor, Tensor]:
+def means(batch: Batch, exposure: Tensor) -> tuple[Tensor, Tensor]:
     """Mean NDCG and D_group ``(...)`` of exposure ``(..., Q, n)``."""
     assert batch.groups is not None
     parts = (batch.relevance, batch.groups, batch.mask)
@@ -64,7 +69,7 @@ def _means(batch: Batch, exposure: Tensor) -> tuple[Tensor, Tensor]:
 
 def optimum_path(
     dataset: RankingDataset, lams: Sequence[float], starts: Iterable[Sequence[float]]
-) -> dict[float, Optimum]:
+) -> dict[float, Achieved]:
     """The weights ``(d,)`` that maximise mean NDCG - lam * D_group, for each lam.
 
     L-BFGS climbs from all of ``starts`` at the smallest and at the largest lam and follows the hill
@@ -73,34 +78,30 @@ def optimum_path(
     """
     batch = whole_batch(dataset)
 
-    def loss(weights: Tensor, lam: float) -> Tensor:
-        ndcg, d_group = measured(batch, weights)
-        return lam * d_group - ndcg
-
-    def value(weights: np.ndarray, lam: float) -> float:
-        return loss(torch.from_numpy(weights), lam).item()
-
-    def with_slope(weights: np.ndarray, lam: float) -> tuple[float, np.ndarray]:
-        leaf = torch.tensor(weights, dtype=torch.float64, requires_grad=True)
-        found = loss(leaf, lam)
+    def loss(weights: np.ndarray, lam: float, slope: bool = True) -> Any:
+        leaf = torch.tensor(weights, dtype=torch.float64, requires_grad=slope)
+        ndcg, d_group = measured(batch, leaf)
+        found = lam * d_group - ndcg
+        if not slope:
+            return found.item()
         return found.item(), torch.autograd.grad(found, leaf)[0].numpy()
 
     climb = {"jac": True, "method": "L-BFGS-B", "options": {"maxfun": 60, "gtol": 1e-7}}
     finish = {"method": "Nelder-Mead", "options": {"xatol": 1e-3, "fatol": 1e-9}}
     ordered, first = sorted(lams), [np.asarray(start, dtype=np.float64) for start in starts]
-    found: dict[float, list[tuple[float, np.ndarray]]] = {lam: [] for lam in ordered}
+    lowest = attrgetter("fun")
+    tops: dict[float, list[Any]] = {lam: [] for lam in ordered}
     for way in (ordered, ordered[::-1]):
         here = first
         for lam in way:
-            best = min((minimize(with_slope, x, lam, **climb) for x in here), key=lambda e: e.fun)
-            found[lam].append((best.fun, best.x))
+            best = min((minimize(loss, x, lam, **climb) for x in here), key=lowest)
+            tops[lam].append(best)
             here = [best.x]
     path = {}
-    for lam, ends in found.items():
-        _, x = min(ends, key=lambda end: end[0])
-        weights = minimize(value, x, lam, **finish).x
+    for lam, ends in tops.items():
+        weights = minimize(loss, min(ends, key=lowest).x, (lam, False), **finish).x
         ndcg, d_group = measured(batch, torch.from_numpy(weights))
-        path[lam] = Optimum(weights, ndcg.item(), d_group.item())
+        path[lam] = Achieved(weights, ndcg.item(), d_group.item())
     return path
 
 
@@ -109,8 +110,7 @@ def sorted_lists(dataset: RankingDataset, angles: int = 721) -> pd.DataFrame:
     batch, degrees = whole_batch(dataset), np.linspace(-45, 135, angles)
     a = torch.from_numpy(np.radians(degrees))
     rankings = _scores(batch, torch.stack([a.cos(), a.sin()], -1)).argsort(-1, descending=True)
-    bias = fl.position_bias(rankings.shape[-1], dtype=torch.float64)
-    ndcg, d_group = _means(batch, fl.ranking_exposure(rankings, bias))
+    ndcg, d_group = means(batch, fl.ranking_exposure(rankings, bias_of(batch)))
     return pd.DataFrame({"angle": degrees, "ndcg": ndcg, "d_group": d_group})
 
 

@@ -1,15 +1,14 @@
 """Curves and panels of the paper's figures, from stored cells (chapters 9, 11 and 12)."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
 
 from experiments.mixtures import lottery_line, temperature_line
-from experiments.names import reading, split_name
-from experiments.optimum import measured, whole_batch
-from experiments.summary import Cells, finished
+from experiments.optimum import Achieved, measured, whole_batch
+from experiments.summary import Cells, finished, reading, split_name
 from fairpg_lite.data import RankingDataset
 from fairpg_lite.figures import PALETTE
 from fairpg_lite.sweep import as_table
@@ -42,23 +41,18 @@ def curve(cells: Cells, name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return runs.mean().index.to_numpy(), runs.mean().to_numpy(), runs.std().fillna(0.0).to_numpy()
 
 
-class ThetaGrid(NamedTuple):
-    """NDCG and D_group at ``theta (T,)`` squared, ``(T, T)``: row = theta2, column = theta1."""
+def theta_grid(dataset: RankingDataset, reach: tuple[float, float], steps: int) -> Achieved:
+    """The exact measures of h(x) = theta1 x1 + theta2 x2 on a square of parameters. Chapter 9.
 
-    theta: np.ndarray
-    ndcg: np.ndarray
-    d_group: np.ndarray
-
-
-def theta_grid(dataset: RankingDataset, reach: tuple[float, float], steps: int) -> ThetaGrid:
-    """The exact measures of h(x) = theta1 x1 + theta2 x2 on a square of parameters. Chapter 9."""
+    They are ``(steps, steps)``, row = theta2, column = theta1, both from ``weights (steps,)``.
+    """
     theta, batch = torch.linspace(*reach, steps, dtype=torch.float64), whole_batch(dataset)
     rows = [
         measured(batch, torch.stack([theta, second.expand(steps)], dim=-1), tolerance=1e-5)
         for second in theta
     ]
     ndcg, d_group = (torch.stack(part).numpy() for part in zip(*rows, strict=True))
-    return ThetaGrid(theta.numpy(), ndcg, d_group)
+    return Achieved(theta.numpy(), ndcg, d_group)
 
 
 def tradeoff_panel(ax: Any, cells: Cells, *, methods: Iterable[str], lines: bool = False) -> None:

@@ -8,10 +8,9 @@ from typing import Any
 import torch
 from torch import nn
 
+from experiments.learners import CS, gbdt, rank_svm
 from experiments.problems import Split, describe, load_split
 from experiments.summary import Cells, finished
-from fairpg_lite.baselines import gbdt, rank_svm
-from fairpg_lite.baselines.rankers import CS
 from fairpg_lite.config import TrainConfig
 from fairpg_lite.data import RankingDataset
 from fairpg_lite.evaluate import evaluate

@@ -2,7 +2,6 @@
 
 import os
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
 import numpy as np
 import torch
@@ -130,31 +129,26 @@ def yahoo_like(n_queries: int = 1000, seed: int = 0, *, part: str = "train") -> 
     grades = np.empty(offsets[-1], np.float32)
 
     def fill(chunk: int) -> None:
-        queries = slice(chunk * CHUNK, min((chunk + 1) * CHUNK, n_queries))
-        rows = slice(offsets[queries.start], offsets[queries.stop])
+        some = lengths[chunk * CHUNK : (chunk + 1) * CHUNK]
+        begin = offsets[chunk * CHUNK]
+        end = begin + some.sum()
         streams = [np.random.default_rng([seed, which, 1 + chunk, k]) for k in range(4)]
-        _fill(world, streams, lengths[queries], features[rows], grades[rows])
+        shared = streams[0].standard_normal((len(some), FAMILIES + 1), np.float32)
+        factors = streams[1].standard_normal((end - begin, FAMILIES + 1), np.float32)
+        factors *= np.float32(np.sqrt(1 - QUERY_SHARE))
+        factors += np.float32(np.sqrt(QUERY_SHARE)) * np.repeat(shared, some, axis=0)
+        score = np.empty(end - begin)
+        for first in range(0, end - begin, 1024):  # small enough for the processor's cache
+            rows = slice(first, first + 1024)
+            own = streams[2].standard_normal((len(score[rows]), N_ACTIVE), np.float32)
+            bins = world.bins(factors[rows], own, slice(None))
+            score[rows] = world.score(GRID[bins[:, world.causes]])
+            bins += np.arange(N_ACTIVE) * BINS
+            features[begin:end][rows, world.columns] = world.table.ravel().take(bins)
+        grades[begin:end] = np.searchsorted(world.cuts, _observed(score, streams[3]))
 
     # Every chunk has its own streams and rows, so threads change the time and nothing else.
     with ThreadPoolExecutor(min(4, os.cpu_count() or 1)) as pool:
         list(pool.map(fill, range(-(-n_queries // CHUNK))))
     info = {"name": f"Yahoo-shaped stand-in, {part}", "seed": seed}
     return RankingDataset(*map(torch.from_numpy, (features, grades, offsets)), info=info)
-
-
-def _fill(world: World, streams: Any, lengths: np.ndarray, out: np.ndarray, grades: Any) -> None:
-    """Write the features of some queries into `out (n, 699)`, and their `grades (n,)`."""
-    n = int(lengths.sum())
-    shared = streams[0].standard_normal((len(lengths), FAMILIES + 1), np.float32)
-    factors = streams[1].standard_normal((n, FAMILIES + 1), np.float32)
-    factors *= np.float32(np.sqrt(1 - QUERY_SHARE))
-    factors += np.float32(np.sqrt(QUERY_SHARE)) * np.repeat(shared, lengths, axis=0)
-    score, start = np.empty(n), np.arange(N_ACTIVE) * BINS
-    for first in range(0, n, 1024):  # small enough for the processor's cache
-        rows = slice(first, min(first + 1024, n))
-        own = streams[2].standard_normal((rows.stop - first, N_ACTIVE), np.float32)
-        bins = world.bins(factors[rows], own, slice(None))
-        score[rows] = world.score(GRID[bins[:, world.causes]])
-        bins += start
-        out[rows, world.columns] = world.table.ravel().take(bins)
-    grades[:] = np.searchsorted(world.cuts, _observed(score, streams[3]))

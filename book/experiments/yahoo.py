@@ -19,7 +19,6 @@ import pandas as pd
 from experiments.problems import load_split
 from experiments.rankers import COLUMNS, DATA, protocol
 from experiments.summary import Cells, finished
-from experiments.yahoo_files import HOW_TO_OBTAIN
 from fairpg_lite.sweep import Cell, load_cells, run_cells
 
 __all__ = ["COLUMNS", "DATA", "own_table", "plan", "table"]
@@ -62,12 +61,7 @@ def plan(
     common: dict[str, Any] = {"share": share, "data": "stand-in"}
     if not stand_in:
         root = data or os.environ.get("FAIRPG_YAHOO")
-        if not root:
-            raise FileNotFoundError(
-                f"yahoo: no data was given. {HOW_TO_OBTAIN} "
-                "Here: data=PATH (--data PATH), or stand_in=True (--stand-in)."
-            )
-        common |= {"data": "yahoo", "root": str(Path(root).expanduser().resolve())}
+        common |= {"data": "yahoo", "root": root and str(Path(root).expanduser().resolve())}
         load_split("yahoo", share, common["root"])
     return protocol(lambdas, range(seeds or count), quick, {"epochs": epochs}, **common)
 

@@ -12,7 +12,8 @@ from fairpg_lite.data import RankingDataset, load_letor
 PUBLISHED_COUNTS = {"train": (19_944, 473_134), "valid": (2_994, 71_083), "test": (6_983, 165_660)}
 HOW_TO_OBTAIN = (
     "Researchers apply to Yahoo's Webscope programme for dataset C14, Learning to Rank Challenge. "
-    "Unpack the archive in one directory and pass that, or set FAIRPG_YAHOO to it."
+    "Unpack the archive in one directory and pass that, data=PATH (--data PATH), or set "
+    "FAIRPG_YAHOO to it; without the files there is a stand-in, stand_in=True (--stand-in)."
 )
 
 

@@ -7,12 +7,12 @@ import argparse
 import inspect
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from fairpg_lite._version import __version__
-from fairpg_lite.cli import train, use
-from fairpg_lite.cli._common import DONE, FAILED, INTERRUPTED, WRONG_CALL, Parser, UsageError, add
+from fairpg_lite.cli import _common as cli
+from fairpg_lite.cli import commands
 
 _DESCRIPTION = """\
 Fair rankings from the command line: train a Fair-PG-Rank policy on LETOR/SVMlight files,
@@ -21,28 +21,45 @@ examples: fairpg-lite COMMAND --help"""
 _FORMAT = """\
 files: LETOR/SVMlight text, plain or compressed (.gz, .bz2, .xz), one document per line:
   <grade> qid:<query> <feature id>:<value> ... [# comment]"""
-_COMMANDS = {
-    train.fit: train.fit_options,
-    use.evaluate: use.evaluate_options,
-    use.rank: use.rank_options,
-    train.sweep: train.sweep_options,
-}
 
 
 def make_parser() -> argparse.ArgumentParser:
-    """A command is a function, whose docstring is its help."""
+    """The commands and their options; a command's help is its function's docstring."""
     codes = "exit codes: 0 done, 1 failed, 2 wrong call, 130 interrupted"
-    parser = Parser(prog="fairpg-lite", description=_DESCRIPTION, epilog=codes)
+    parser = cli.Parser(prog="fairpg-lite", description=_DESCRIPTION, epilog=codes)
     parser.add_argument("--version", action="version", version=f"fairpg-lite {__version__}")
     subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for command, add_options in _COMMANDS.items():
-        text = inspect.getdoc(command) or ""
-        inner = subparsers.add_parser(
-            command.__name__, help=text.partition("\n")[0], description=text, epilog=_FORMAT
-        )
-        add_options(inner)
-        add(inner, "--quiet")
-        inner.set_defaults(run=command)
+
+    def command(run: Callable[[argparse.Namespace], int | None]) -> argparse.ArgumentParser:
+        text = inspect.getdoc(run) or ""
+        first = text.partition("\n")[0]
+        inner = subparsers.add_parser(run.__name__, help=first, description=text, epilog=_FORMAT)
+        inner.set_defaults(run=run)
+        cli.add(inner, "--quiet")
+        return inner
+
+    fit, sweep = command(commands.fit), command(commands.sweep)
+    for training in (fit, sweep):
+        cli.add(training, "train", nargs="+")
+        cli.add(training, "--out", required=True)
+        cli.add(training.add_mutually_exclusive_group(), "--group-feature", "--groups")
+        cli.add(training, "--group-threshold", "--valid", "--valid-groups", "--n-features")
+        cli.add(training, "--normalize", "--hidden", "--force", "--test-groups")
+        settings = [f"--{name.replace('_', '-')}" for name in cli.SETTINGS]
+        cli.add(training, *(name for name in settings if name not in ("--lam", "--seed")))
+    cli.add(fit, "--seed")
+    cli.add(fit.add_mutually_exclusive_group(), "--lam", "--budget")
+    cli.add(fit, "--test", help="LETOR file whose disparity a --budget reports, too")
+    cli.add(sweep, "--test", required=True)
+    cli.add(sweep, "--lam", required=True, nargs="+", default=None)
+    cli.add(sweep, "--k", "--undefined", "--seeds", "--jobs", "--scheduler", "--cluster-patience")
+    evaluate, rank = command(commands.evaluate), command(commands.rank)
+    cli.add(evaluate, "model", nargs="+", help="directory made by fit; one or two")
+    cli.add(evaluate, "file", "--k", "--undefined", "--groups", "--n-features")
+    cli.add(evaluate, "--gain", default=None)
+    cli.add(rank, "model", "file", "--format", "--output", "--n-features")
+    cli.add(rank, "--samples", default=1, type=cli.COUNT)
+    cli.add(rank, "--seed", help="of the draws")
     return parser
 
 
@@ -60,16 +77,16 @@ def run_command(parser: argparse.ArgumentParser, argv: Sequence[str] | None) -> 
     try:
         code = args.run(args)
         sys.stdout.flush()  # here, where a reader that has gone away can still be noticed
-        return code
+        return code or cli.DONE
     except BrokenPipeError:  # `| head` has read enough: no fault, so nothing is said
         # What is still buffered would raise again when Python closes stdout.
         with open(os.devnull, "w") as nothing, suppress(OSError, ValueError):
             os.dup2(nothing.fileno(), sys.stdout.fileno())
-        return DONE
+        return cli.DONE
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
-        return INTERRUPTED
+        return cli.INTERRUPTED
     except (ValueError, ImportError, ArithmeticError, OSError, RuntimeError) as error:
         # The module's own errors name function, input and way out; others are bugs, for Python.
         print(f"{parser.prog}: {error}", file=sys.stderr)
-        return WRONG_CALL if isinstance(error, UsageError) else FAILED
+        return cli.WRONG_CALL if isinstance(error, cli.UsageError) else cli.FAILED

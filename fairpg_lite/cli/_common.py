@@ -1,12 +1,13 @@
-"""What the commands share: their options, their messages, and how they read data.
+"""What the commands share: options, messages, and how they read and judge.
 
 Results go to stdout and everything else to stderr, so that `fairpg-lite … | tool` sees data only.
 """
 
 import argparse
 import sys
-from collections.abc import Callable
 from dataclasses import fields
+from functools import partial
+from math import nan
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -36,15 +37,11 @@ class Parser(argparse.ArgumentParser):
         self.exit(WRONG_CALL, f"{self.prog}: {message} (see {self.prog} --help)\n")
 
 
-def whole(least: int) -> Callable[[str], int]:
+def whole(text: str, least: int = 0) -> int:
     """An argparse type: a whole number of at least `least`, below the limit of seeds."""
-
-    def parse(text: str) -> int:
-        if not text.isdecimal() or not least <= int(text) < SEED_LIMIT:
-            raise argparse.ArgumentTypeError(f"{text} is not a whole number, {least} to 2^61 - 1")
-        return int(text)
-
-    return parse
+    if not text.isdecimal() or not least <= int(text) < SEED_LIMIT:
+        raise argparse.ArgumentTypeError(f"{text} is not a whole number, {least} to 2^61 - 1")
+    return int(text)
 
 
 def path(text: str) -> str:
@@ -54,7 +51,7 @@ def path(text: str) -> str:
     return text
 
 
-COUNT, WHOLE = whole(1), whole(0)
+COUNT = partial(whole, least=1)
 # Arguments: a type (or the choices, or bool for a switch), a default, what it does.
 OPTIONS: dict[str, tuple[Any, Any, str]] = {
     "train": (path, None, "LETOR files to train on"),
@@ -65,7 +62,7 @@ OPTIONS: dict[str, tuple[Any, Any, str]] = {
     "--groups": (path, None, "group labels: a text file, one line per document of the file"),
     "--valid-groups": (path, None, "the same for the validation file"),
     "--test-groups": (path, None, "the same for the test file"),
-    "--group-feature": (WHOLE, None, "id of the feature that holds the groups"),
+    "--group-feature": (whole, None, "id of the feature that holds the groups"),
     "--group-threshold": (float, None, "group 1 is where it is above; else a group per value"),
     "--n-features": (COUNT, None, "number of features, for sparse files that may lack the last"),
     "--normalize": (("none", "minmax"), "none", "scale features to [0, 1] within each query"),
@@ -103,7 +100,7 @@ SETTINGS = {
 for _field in fields(TrainConfig):
     if _field.name in SETTINGS:
         _name = f"--{_field.name.replace('_', '-')}"
-        _kind = type(_field.default) if isinstance(_field.default, str | float) else WHOLE
+        _kind = type(_field.default) if isinstance(_field.default, str | float) else whole
         OPTIONS[_name] = (_kind, _field.default, SETTINGS[_field.name])
 
 
@@ -133,6 +130,14 @@ def say(args: argparse.Namespace, text: str) -> None:
 def bars(args: argparse.Namespace) -> bool:
     """Whether to draw progress bars: on a terminal only, and not with `--quiet`."""
     return not args.quiet and sys.stderr is not None and sys.stderr.isatty()
+
+
+def judging(args: argparse.Namespace, gain: str, merit: str) -> dict[str, Any]:
+    """How a model is judged, for `fairpg_lite.evaluate`."""
+    skip = args.undefined == "skip"
+    how = {"k": args.k, "gain": gain, "merit": merit}
+    how |= {"undefined": nan if skip else float(args.undefined)}
+    return how | {"undefined_disparity": nan if skip else 0.0}
 
 
 def read(

@@ -3,16 +3,11 @@
 No file here has the name of a function, so that the function never hides the file.
 """
 
-from fairpg_lite.data.batches import Batches
 from fairpg_lite.data.dataset import Query, RankingDataset
-from fairpg_lite.data.german import german_credit
 from fairpg_lite.data.letor import LetorError, load_letor, save_letor
-from fairpg_lite.data.sets import mslr_sample, synthetic
-from fairpg_lite.scorers import Batch
+from fairpg_lite.data.sets import german_credit, mslr_sample, synthetic
 
 __all__ = [
-    "Batch",
-    "Batches",
     "LetorError",
     "Query",
     "RankingDataset",

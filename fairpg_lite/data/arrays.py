@@ -1,19 +1,13 @@
-"""The arrays behind a dataset: checked, rescaled, told apart, and stored in one file."""
+"""The arrays behind a dataset: checked, gathered by query, told apart."""
 
-import copy
 import hashlib
 import json
-import os
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import pairwise
-from pathlib import Path
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
-
-from fairpg_lite._files import whole_file
 
 # Every field of a dataset, and what it must be, in the words of an error.
 FIELDS = {
@@ -25,7 +19,6 @@ FIELDS = {
     "document_ids": "a whole number for each document; names go into documents=",
     "documents": "a text of one line for each document",
 }
-FORMAT = "fairpg_lite.RankingDataset 4"
 
 
 def checked(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -84,16 +77,6 @@ def gathered(queries: Iterable[Any]) -> tuple[list[Any], np.ndarray, np.ndarray]
     return list(places), order, np.concatenate([[0], np.bincount(codes).cumsum()])
 
 
-def minmax_per_query(features: Tensor, bounds: Sequence[int]) -> Tensor:
-    """Features (N, d) to [0, 1] within each query; a feature constant in the query becomes 0."""
-    scaled = features / 2  # the difference of two large finite numbers may overflow, of halves not
-    for start, end in pairwise(bounds):
-        low, high = scaled[start:end].aminmax(dim=0)
-        span = torch.where(high > low, high - low, 1.0)
-        scaled[start:end] = ((scaled[start:end] - low) / span).clamp_(0.0, 1.0)
-    return scaled
-
-
 def digest(fields: Mapping[str, Any]) -> str:
     """SHA-256 of all fields."""
     found = hashlib.sha256()
@@ -111,36 +94,3 @@ def own_memory(values: Any) -> Any:
     """A copy of a view: torch stores all the memory behind it, be it a thousand times as much."""
     view = isinstance(values, Tensor) and values.untyped_storage().nbytes() > values.nbytes
     return values.clone() if view else values
-
-
-def save_fields(fields: Mapping[str, Any], info: dict[str, Any], path: str | Path) -> None:
-    """Write a dataset to the file `path`, whole or not at all."""
-    plain = {
-        name: values.tolist() if isinstance(values, np.ndarray) else own_memory(values)
-        for name, values in fields.items()
-    }
-    Path(path).parent.mkdir(parents=True, exist_ok=True)
-    with whole_file(path) as temporary, temporary.open("wb") as file:
-        try:
-            torch.save([FORMAT, digest({**fields, "features": None}), plain, info], file)
-        except RuntimeError as error:  # what torch makes of a full disk
-            raise error.__context__ or error from None
-
-
-def load_fields(path: str | Path) -> dict[str, Any]:
-    """What `save_fields` wrote; the features are memory-mapped, and all else is verified."""
-    inode = os.stat(path).st_ino
-    try:
-        # Plain values and tensors only: weights_only runs no code of the file.
-        made_by, expected, fields, info = torch.load(path, "cpu", mmap=True, weights_only=True)
-        if made_by != FORMAT or digest({**fields, "features": None}) != expected:
-            raise ValueError("its format or its checksum is another")
-        rest = {name: copy.deepcopy(x) for name, x in fields.items() if name != "features"}
-        return {"features": fields["features"], **rest, "info": info}
-    except Exception as error:
-        if os.stat(path).st_ino != inode:  # replaced meanwhile: torch opens a file twice
-            return load_fields(path)
-        raise ValueError(
-            f"RankingDataset.load: {path} is damaged, or not what RankingDataset.save of this "
-            f"version wrote ({type(error).__name__}: {error})."
-        ) from error

@@ -2,6 +2,7 @@
 
 import copy
 import dataclasses
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from itertools import accumulate, pairwise
@@ -13,9 +14,11 @@ import torch
 from torch import Tensor
 
 from fairpg_lite import _check
+from fairpg_lite._files import whole_file
 from fairpg_lite.data import arrays
-from fairpg_lite.data.batches import Batches
+from fairpg_lite.scorers import Batches
 
+FORMAT = "fairpg_lite.RankingDataset 4"
 PER_DOCUMENT = ("features", "relevance", "groups", "document_ids", "documents")
 
 
@@ -190,8 +193,8 @@ class RankingDataset:
         rows: Any = slice(spans[0][0], spans[-1][1]) if spans else slice(0)
         if any(one[1] != other[0] for one, other in pairwise(spans)):
             rows = np.concatenate([np.arange(*span) for span in spans])
-        taken = {name: getattr(self, name) for name in PER_DOCUMENT}
-        taken = {name: values if values is None else values[rows] for name, values in taken.items()}
+        given = {name: getattr(self, name) for name in PER_DOCUMENT}
+        taken = {name: None if array is None else array[rows] for name, array in given.items()}
         offsets = list(accumulate((end - start for start, end in spans), initial=0))
         return self.replace(offsets=offsets, query_ids=self.query_ids[chosen], **taken)
 
@@ -214,21 +217,20 @@ class RankingDataset:
             raise ValueError(f"RankingDataset.shard: {wanted}; at most one part for each query.")
         return self[rank * len(self) // world : (rank + 1) * len(self) // world]
 
-    def batches(
-        self,
-        size: int = 1,
-        shuffle: bool = False,
-        generator: torch.Generator | None = None,
-        *,
-        dtype: torch.dtype | None = None,
-        reuse: bool = False,
-    ) -> Batches:
-        """Padded batches of `size` queries; see `Batches` for their order and for `reuse`."""
-        return Batches(self, size, shuffle, generator, dtype, reuse)
+    def batches(self, size: int = 1, *order: Any, **options: Any) -> Batches:
+        """Padded batches of `size` queries; see `Batches` for their order and other options."""
+        return Batches(self, size, *order, **options)
 
     def normalize(self) -> "RankingDataset":
         """A copy with each feature scaled to [0, 1] within each query, 0 where it is constant."""
-        return self.replace(features=arrays.minmax_per_query(self.features, self._bounds))
+        moved = copy.copy(self)
+        # The difference of two large finite numbers may overflow, that of their halves does not.
+        moved.features = scaled = self.features / 2
+        for start, end in pairwise(self._bounds):
+            low, high = scaled[start:end].aminmax(dim=0)
+            span = torch.where(high > low, high - low, 1.0)
+            scaled[start:end] = ((scaled[start:end] - low) / span).clamp_(0.0, 1.0)
+        return moved
 
     def fingerprint(self) -> str:
         """A SHA-256 of everything but `info`: equal for equal data, wherever it lies."""
@@ -236,12 +238,39 @@ class RankingDataset:
 
     def save(self, path: str | Path) -> None:
         """Write all of it to one file, whole or not at all."""
-        arrays.save_fields(self._fields(), self.info, path)
+        fields = self._fields()
+        plain: dict[str, Any] = {
+            name: values.tolist() if isinstance(values, np.ndarray) else arrays.own_memory(values)
+            for name, values in fields.items()
+        }
+        checksum = arrays.digest({**fields, "features": None})
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        with whole_file(path) as temporary, temporary.open("wb") as file:
+            try:
+                torch.save([FORMAT, checksum, plain, self.info], file)
+            except RuntimeError as error:  # what torch makes of a full disk
+                raise error.__context__ or error from None
 
     @classmethod
     def load(cls, path: str | Path) -> "RankingDataset":
         """Read what `save` wrote: features memory-mapped, all else verified, no code run."""
-        return cls(**arrays.load_fields(path))
+        with open(path, "rb") as held:  # torch opens a file twice; no other gets this one's inode
+            try:
+                # Plain values and tensors only: weights_only runs no code of the file.
+                made_by, expected, fields, info = torch.load(
+                    path, "cpu", mmap=True, weights_only=True
+                )
+                if made_by != FORMAT or arrays.digest({**fields, "features": None}) != expected:
+                    raise ValueError("its format or its checksum is another")
+                rest = {name: copy.deepcopy(x) for name, x in fields.items() if name != "features"}
+                return cls(features=fields["features"], **rest, info=info)
+            except Exception as error:
+                if not os.path.samestat(os.fstat(held.fileno()), os.stat(path)):
+                    return cls.load(path)  # another file has taken its place meanwhile
+                raise ValueError(
+                    f"RankingDataset.load: {path} is damaged, or not what RankingDataset.save of "
+                    f"this version wrote ({type(error).__name__}: {error})."
+                ) from error
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: arrays.own_memory(value) for name, value in self.__dict__.items()}

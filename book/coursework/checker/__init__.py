@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Generator
 
-from checker import disparities, learning, own, policies
+from checker import disparities, learning, policies
 from checker.examine import WORDS, Ask, Blank, Wrong
 from checker.given import BLANK, LAMBDAS, Documents, asks, attempt, course_data, settings
 from fairpg_lite.data import RankingDataset
@@ -49,7 +49,7 @@ _EXAMINERS: dict[str, Examiner] = {
     "task6": learning.loop,
     "task7a": learning.sweep,
     "task7b": learning.reading,
-    "task8": own.own_disparity,
+    "task8": learning.own_disparity,
 }
 #: All tasks in the order of the notebook; their points sum to 100.
 TASKS = {name: Task(examine, **WORDS[name]) for name, examine in _EXAMINERS.items()}

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Generator, Tensor
 
-from checker.examine import Ask, Case, Question, Slips, typed
+from checker.examine import Ask, Cases, Question, Slips, typed
 from checker.given import Documents
 from checker.policies import double
 from fairpg_lite.disparity import group_disparity, individual_disparity
@@ -20,47 +20,36 @@ Measure = Callable[[Tensor], Any]
 # --- task 4b: D_ind ---------------------------------------------------------------------------
 
 
-def _at_least(merit: Tensor) -> Tensor:
-    return merit[:, None] >= merit
-
-
-def _tied(merit: Tensor) -> Tensor:
-    return merit[:, None] == merit
-
-
 def _pairwise(
     exposure: Tensor,
     merit: Tensor,
     mask: Tensor | None = None,
     *,
     hinge: Measure = torch.relu,
-    pairs: Measure = _at_least,
+    pairs: Measure = lambda ahead: ahead >= 0,
     count: Measure = torch.sum,
-    per_merit: bool = True,
     bar: bool = True,
 ) -> Tensor:
-    """D_ind with a part replaced: the hinge, who forms a pair, the divisor, ..."""
-    ratio = exposure / merit if per_merit else exposure
-    in_h = pairs(merit) & (merit > 0) if bar else pairs(merit)
+    """D_ind with a part replaced: the hinge, who forms a pair, the divisor, the bar M_j > 0."""
+    ratio, in_h = exposure / merit, pairs(merit[:, None] - merit)
+    in_h = in_h & (merit > 0) if bar else in_h
     total = hinge(ratio[:, None] - ratio)[in_h].sum()
     divisor = float(count(in_h))
     return total / divisor if divisor else total * 0
 
 
-def _queries(generator: Generator) -> list[Case]:
+def _queries(generator: Generator) -> Cases:
     drawn = [draw_documents(n, generator)[:2] for n in (3, 4, 4, 5, 6, 8)]
     tied = double(1.0, 0.6, 0.5, 0.9), torch.ones(4).double()
     (v, m), three = drawn[1], torch.arange(4) < 3
     without = m * double(1, 0, 1, 1)
-    edges = {
+    return [*drawn, (tied[0][:3], tied[1][:3])], {
         "a document without merit": (v, without, None),
         "nobody has merit, so there is no pair and D_ind is 0": (v, 0 * m, None),
         "one document": (v[:1], m[:1], None),
         "padding": (*tied, three),
         "padding, and a document without merit": (v, without, three),
     }
-    plain = [Case(pair) for pair in [*drawn, (tied[0][:3], tied[1][:3])]]
-    return [*plain, *(Case(query, edge) for edge, query in edges.items())]
 
 
 _INDIVIDUAL: Slips = {
@@ -68,13 +57,13 @@ _INDIVIDUAL: Slips = {
     "no_hinge": partial(_pairwise, hinge=lambda gap: gap),
     "reversed": partial(_pairwise, hinge=lambda gap: torch.relu(-gap)),
     "summed": partial(_pairwise, count=lambda pairs: 1),
-    "no_diagonal": partial(_pairwise, pairs=lambda m: _at_least(m) & ~torch.eye(len(m)).bool()),
-    "strict": partial(_pairwise, pairs=lambda m: m[:, None] > m),
+    "no_diagonal": partial(_pairwise, pairs=lambda a: (a >= 0) & ~torch.eye(len(a)).bool()),
+    "strict": partial(_pairwise, pairs=lambda ahead: ahead > 0),
     "n_squared": partial(_pairwise, count=torch.numel),
-    "all_pairs": partial(_pairwise, pairs=lambda m: _tied(m) | True, bar=False),
-    "no_merit": partial(_pairwise, per_merit=False),
-    "tie_upwards": partial(_pairwise, pairs=lambda m: _at_least(m) & ~_tied(m).triu(1)),
-    "tie_downwards": partial(_pairwise, pairs=lambda m: _at_least(m) & ~_tied(m).tril(-1)),
+    "all_pairs": partial(_pairwise, pairs=torch.isfinite, bar=False),
+    "no_merit": lambda v, m, mask=None: _pairwise(v * m, m),
+    "tie_upwards": partial(_pairwise, pairs=lambda a: (a >= 0) & ~(a == 0).triu(1)),
+    "tie_downwards": partial(_pairwise, pairs=lambda a: (a >= 0) & ~(a == 0).tril(-1)),
     "no_mask": lambda v, m, mask=None: individual_disparity(v, m),
     "no_bar": partial(_pairwise, bar=False),
 }
@@ -114,13 +103,13 @@ def _two_groups(n: int, generator: Generator, positive: bool) -> Documents:
             return found
 
 
-def _queries_with_groups(generator: Generator) -> list[Case]:
+def _queries_with_groups(generator: Generator) -> Cases:
     sizes = ((3, True), (5, True), (5, False), (7, True), (7, False), (9, True))
     drawn = [_two_groups(n, generator, positive) for n, positive in sizes]
     flipped = [(d.exposure, d.merit, 1 - d.groups) for d in drawn]
     v, m, g = drawn[1]
     tie, padded = torch.full_like(m, 2.0), (double(1.0, 0.2, 0.2, 0.9), double(5, 2, 2, 1))
-    edges = {
+    return [*drawn, *flipped], {
         "a tie in merit": (v, tie, g, None),
         "a tie in merit, groups renamed": (v, tie, 1 - g, None),
         "one group is absent": (v, m, 0 * g, None),
@@ -129,8 +118,6 @@ def _queries_with_groups(generator: Generator) -> list[Case]:
         "padding": (*padded, torch.tensor([0, 1, 1, 0]), torch.arange(4) < 3),
         "padding in the other group": (*padded, torch.tensor([0, 1, 1, 1]), torch.arange(4) < 3),
     }
-    plain = [Case(tuple(query)) for query in (*drawn, *flipped)]
-    return [*plain, *(Case(query, edge) for edge, query in edges.items())]
 
 
 _GROUP: Slips = {

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Generator, Tensor
 
-from checker.given import Answer, numbers, shown_by
+from checker.given import Answer
 
 WORDS = tomllib.loads(Path(__file__).with_name("tasks.toml").read_text(encoding="utf-8"))
 EDGES = "Right on ordinary inputs, but not at the edges. "
@@ -23,6 +23,9 @@ EDGES = "Right on ordinary inputs, but not at the edges. "
 Ask = Callable[..., Answer]
 #: Wrong answers by the name of their sentence.
 Slips = Mapping[str, Callable[..., Any]]
+Inputs = tuple[Any, ...]
+#: Ordinary inputs, and odd ones by what is odd about them: the edges.
+Cases = tuple[Sequence[Inputs], Mapping[str, Inputs]]
 
 
 class Blank(Exception):  # noqa: N818 - no error: a question that is still open
@@ -37,22 +40,14 @@ class Wrong(Exception):  # noqa: N818 - a finding on its way up, not a failure o
         self.share, self.read = share, read
 
 
-class Case(NamedTuple):
-    """One input, what is odd about it, topics if not the task's, and what rounding it forces."""
-
-    inputs: tuple[Any, ...]
-    edge: str = ""
-    read: tuple[str, ...] = ()
-    tolerance: float | None = None
-
-
 class Seen(NamedTuple):
-    """A case, the student's answer to it with its value, and the right one."""
+    """An input, the student's answer to it, the right one, how close is right, and the time."""
 
-    case: Case
-    answer: Answer
+    inputs: Inputs
     value: Tensor
     right: Tensor
+    close: tuple[float, float]
+    seconds: float
 
 
 @dataclass(frozen=True)
@@ -60,66 +55,64 @@ class Question:
     """A function to write: its arguments, the right one, the inputs to try, and the slips.
 
     ``relative`` (to the largest number) and ``absolute`` are how close is right: single precision
-    passes. ``clue`` may add a sentence where no slip fits; ``no_fit`` forbids `fit`.
+    passes. ``clue`` may add a sentence where no slip fits; ``topics`` are what to read after an
+    edge, if not the task's; ``no_fit`` forbids `fit`.
     """
 
     task: str
     arguments: str
     right: Callable[..., Any]
-    inputs: Callable[[Generator], Sequence[Case]] = lambda generator: ()
+    inputs: Callable[[Generator], Cases] = lambda generator: ((), {})
     slips: Slips = field(default_factory=dict)
     relative: float = 2e-5
+    at_edges: float = 2e-5  # relative as well; more where far scores cost single precision digits
     absolute: float = 2e-6
-    clue: Callable[[Case, Tensor], str] | None = None
+    clue: Callable[[Seen], str] = lambda seen: ""
+    topics: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     no_fit: bool = False
 
     def __call__(self, answers: Sequence[Ask], generator: Generator) -> None:
-        self.compare(answers[0], self.inputs(generator))
+        self.compare(answers[0], *self.inputs(generator))
 
-    def compare(self, ask: Ask, cases: Sequence[Case]) -> float:
-        """Wrong where a case is, for half of the points at edges; the seconds that others took."""
-        seen = [self._look(ask, case) for case in cases if not case.edge]
-        if failed := [one for one in seen if not self._same(one.value, one.right, one.case)]:
-            raise Wrong(self._diagnosis(seen, failed))
-        for case in cases:
-            if not case.edge:
-                continue
+    def compare(self, ask: Ask, ordinary: Sequence[Inputs], odd: Mapping[str, Inputs]) -> float:
+        """Wrong where an answer is, for half of the points at odd inputs; the seconds of others."""
+        seen = [self._look(ask, inputs, self.relative) for inputs in ordinary]
+        self._judge(seen, seen)
+        for edge, inputs in odd.items():
             try:  # one edge at a time: the slips there are independent
-                new = self._look(ask, case)
-                if not self._same(new.value, new.right, case):
-                    raise Wrong(self._diagnosis([*seen, new], [new]))
+                new = self._look(ask, inputs, self.at_edges)
+                self._judge([*seen, new], [new])
             except Wrong as wrong:
-                told = f"{EDGES}{wrong} The edge here: {case.edge}."
-                raise Wrong(told, 0.5, case.read) from None
-        return sum(one.answer.seconds for one in seen)
+                told = f"{EDGES}{wrong} The edge here: {edge}."
+                raise Wrong(told, 0.5, self.topics.get(edge, ())) from None
+        return sum(one.seconds for one in seen)
 
-    def named(self, case: Case) -> dict[str, Any]:
-        return dict(zip(self.arguments.split(), case.inputs, strict=False))
+    def named(self, inputs: Inputs) -> dict[str, Any]:
+        return dict(zip(self.arguments.split(), inputs, strict=False))
 
-    def _look(self, ask: Ask, case: Case) -> Seen:
-        answer = ask(self.named(case), self.no_fit)
-        value, right = value_of(answer), torch.as_tensor(self.right(*case.inputs))
-        return Seen(case, answer, value, right.double())
+    def _look(self, ask: Ask, inputs: Inputs, relative: float) -> Seen:
+        value, answer = answered(ask, self.named(inputs), self.no_fit)
+        right = torch.as_tensor(self.right(*inputs)).double()
+        return Seen(inputs, value, right, (relative, self.absolute), answer.seconds)
 
-    def _same(self, one: Any, other: Tensor, case: Case) -> bool:
-        one = torch.as_tensor(one).double()
-        return same(one, other, case.tolerance or self.relative, self.absolute)
+    def _judge(self, seen: list[Seen], new: list[Seen]) -> None:
+        """Wrong if one of the new ones is, with the first of them as evidence."""
+        if failed := [x for x in new if not same(x.value, x.right, *x.close)]:
+            told, shown = self._diagnosis(seen, failed), shown_by(self.named(failed[0].inputs))
+            raise Wrong(f"{told} {shown} Your answer: {numbers(failed[0].value)}.")
 
     def _diagnosis(self, seen: list[Seen], failed: list[Seen]) -> str:
         """The slip that explains everything seen, or else what can be said in general."""
-        case, _, answer, right = failed[0]
-        evidence = f" {shown_by(self.named(case))} Your answer: {numbers(answer)}."
+        answer, right = failed[0].value, failed[0].right
         for name, wrong in self.slips.items():
-            if all(self._same(wrong(*x.case.inputs), x.value, x.case) for x in seen):
-                return say(self.task, name) + evidence
+            if all(same(wrong(*x.inputs), x.value, *x.close) for x in seen):
+                return say(self.task, name)
         if answer.shape != right.shape:
-            shapes = tuple(answer.shape), tuple(right.shape)
-            return "The answer has shape {}; wanted is {}.".format(*shapes) + evidence
+            return f"The answer has shape {tuple(answer.shape)}; wanted is {tuple(right.shape)}."
         if not torch.isfinite(answer).all():
-            cause = "" if case.edge else " A division by zero, or exp of a large number?"
-            return f"The answer is not finite.{cause}{evidence}"
-        more = constant_factor(failed) or (self.clue(case, answer) if self.clue else "")
-        return f"That is not the right value. {more}".rstrip() + evidence
+            return "The answer is not finite. A division by zero, or exp of a large number?"
+        more = constant_factor(failed) or self.clue(failed[0])
+        return f"That is not the right value. {more}".rstrip()
 
 
 def say(task: str, name: str, **values: Any) -> str:
@@ -134,8 +127,9 @@ def require(task: str, holds: Any, name: str, **values: Any) -> None:
         raise Wrong(say(task, name, shown=shown_by(inputs), **values))
 
 
-def same(one: Tensor, other: Tensor, relative: float, absolute: float) -> bool:
+def same(answer: Any, other: Tensor, relative: float, absolute: float) -> bool:
     """Equal shapes and values; what is not finite has no value to compare."""
+    one = torch.as_tensor(answer).double()
     if one.shape != other.shape:
         return False
     if not (torch.isfinite(one).all() and torch.isfinite(other).all()):
@@ -156,13 +150,31 @@ def constant_factor(failed: list[Seen]) -> str:
     return f"Every wrong answer is {float(every[0]):.4g} times the right one: look for a factor."
 
 
-def value_of(answer: Answer) -> Tensor:
-    """The value of an answer; Blank if there is none, Wrong if it is unusable."""
+def answered(ask: Ask, inputs: dict[str, Any], *how: Any) -> tuple[Tensor, Answer]:
+    """The answer and its value; Blank if there is none, Wrong if it is unusable."""
+    answer = ask(inputs, *how)
     if answer.blank:
         raise Blank
     if answer.value is None:
-        raise Wrong(answer.fault)
-    return answer.value
+        raise Wrong(f"{answer.fault} {shown_by(inputs)}")
+    return answer.value, answer
+
+
+def shown_by(inputs: dict[str, Any]) -> str:
+    parts = ", ".join(f"{name} = {numbers(x)}" for name, x in inputs.items())
+    return f"Shown by {parts}." if parts else ""
+
+
+def numbers(value: Any) -> str:
+    """A value as a student would write it; large ones by their shape."""
+    if isinstance(value, Tensor):
+        if value.numel() > 24:
+            return f"<tensor of shape {tuple(value.shape)}>"
+        rounded = value if not value.is_floating_point() else (value * 1e4).round() / 1e4
+        return str(rounded.tolist())
+    if isinstance(value, torch.Generator):
+        return f"torch.Generator().manual_seed({value.initial_seed()})"
+    return getattr(value, "__name__", None) or repr(value)
 
 
 def typed(*parts: tuple[str, Ask, Question, tuple[Any, ...]]) -> None:
@@ -170,7 +182,7 @@ def typed(*parts: tuple[str, Ask, Question, tuple[Any, ...]]) -> None:
     said, read = list[str](), list[str]()
     for name, ask, question, inputs in parts:
         try:
-            question.compare(ask, [Case(inputs)])
+            question.compare(ask, [inputs], {})
         except Wrong as wrong:
             said.append(f"{name}: {wrong}")
             read.append(WORDS[question.task]["topic"])

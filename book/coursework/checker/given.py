@@ -7,18 +7,15 @@ student's function and says in words why it has no answer.
 
 import time
 import traceback
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
-from fairpg_lite.config import TrainConfig
-from fairpg_lite.data import RankingDataset, synthetic
-from fairpg_lite.train import fit
+from fairpg_lite import RankingDataset, TrainConfig, fit, synthetic
 
 #: What an untouched blank raises: `raise NotImplementedError("not answered yet")`.
 BLANK = "not answered yet"
@@ -94,41 +91,33 @@ def call(
     copies = [x.clone() if isinstance(x, Tensor) else x for x in inputs.values()]
     if upstream is not None:
         copies[0].requires_grad_()
-    start = time.process_time()
+    start, code = time.process_time(), fit.__code__
     try:
-        with torch.enable_grad(), _without_fit() if no_fit else nullcontext():
+        if no_fit:  # whoever calls `fit`, by whatever name, runs `_refuse`
+            fit.__code__ = _refuse.__code__
+        with torch.enable_grad():
             result = function(*copies)
     except (Exception, SystemExit) as error:  # whatever a student's code may raise
         if isinstance(error, NotImplementedError) and error.args in ((), (BLANK,)):
             return Answer(blank=True)
-        return Answer(fault=_broken(error, inputs))
-    seconds = time.process_time() - start
+        frames = traceback.extract_tb(error.__traceback__)[1:]  # the first is our own call
+        where = next((f" in the line `{f.line}`" for f in frames if f.line), "")
+        return Answer(fault=f"The code stops with {type(error).__name__}: {error}{where}.")
+    finally:
+        fit.__code__ = code
+    seconds, slope = time.process_time() - start, None
     for (name, given), copy in zip(inputs.items(), copies, strict=True):
         if isinstance(given, Tensor) and not torch.equal(given, copy.detach()):
-            told = (
-                f"The function changes its input `{name}` in place; whoever calls it still needs "
-                f"the old values. Work on a copy: `{name}.clone()`."
-            )
-            return Answer(fault=f"{told} {shown_by(inputs)}")
-    answer, slope = as_answer(result, inputs), None
+            told = f"The function changes its input `{name}` in place; whoever calls it still needs"
+            return Answer(fault=f"{told} the old values. Work on a copy: `{name}.clone()`.")
     shape = result.shape if isinstance(result, Tensor) and result.requires_grad else None
     if upstream is not None and upstream.shape == shape:
         (slope,) = torch.autograd.grad(result, copies[0], upstream.to(result), allow_unused=True)
-    return Answer(answer.value, answer.fault, answer.blank, slope, seconds)
+    return replace(as_answer(result), slope=slope, seconds=seconds)
 
 
 def _refuse(*arguments: Any, **options: Any) -> None:
     raise PermissionError("The function calls `fit`, which it is asked to replace.")
-
-
-@contextmanager
-def _without_fit() -> Iterator[None]:
-    """Whoever calls `fit` by whatever name runs `_refuse`."""
-    code, fit.__code__ = fit.__code__, _refuse.__code__
-    try:
-        yield
-    finally:
-        fit.__code__ = code
 
 
 def asks(answers: Sequence[Any]) -> list[Callable[..., Answer]]:
@@ -136,18 +125,16 @@ def asks(answers: Sequence[Any]) -> list[Callable[..., Answer]]:
     return [partial(call if len(answers) == 1 else as_answer, answer) for answer in answers]
 
 
-def as_answer(given: Any, inputs: dict[str, Any], *unused: Any) -> Answer:
+def as_answer(given: Any, *unused: Any) -> Answer:
     """What a function returned, or what was typed, as float64."""
     if given is Ellipsis:
         return Answer(blank=True)
     if given is None:
-        told = "The function returns None: is the `return` missing?"
-        return Answer(fault=f"{told} {shown_by(inputs)}")
+        return Answer(fault="The function returns None: is the `return` missing?")
     try:
         value = _tensor(given)
     except (TypeError, ValueError, RuntimeError):
-        told = f"Returned a {type(given).__name__}; expected numbers in a tensor."
-        return Answer(fault=f"{told} {shown_by(inputs)}")
+        return Answer(fault=f"Returned a {type(given).__name__}; expected numbers in a tensor.")
     return Answer(value.detach().to(torch.float64).clone())
 
 
@@ -155,28 +142,3 @@ def _tensor(given: Any) -> Tensor:
     if isinstance(given, list | tuple) and any(isinstance(x, Tensor | list | tuple) for x in given):
         return torch.stack([_tensor(x) for x in given])
     return torch.as_tensor(given, dtype=None if hasattr(given, "dtype") else torch.float64)
-
-
-def shown_by(inputs: dict[str, Any]) -> str:
-    parts = ", ".join(f"{name} = {numbers(x)}" for name, x in inputs.items())
-    return f"Shown by {parts}." if parts else ""
-
-
-def numbers(value: Any) -> str:
-    """A value as a student would write it; large ones by their shape."""
-    if isinstance(value, Tensor):
-        if value.numel() > 24:
-            return f"<tensor of shape {tuple(value.shape)}>"
-        rounded = value if not value.is_floating_point() else (value * 1e4).round() / 1e4
-        return str(rounded.tolist())
-    if isinstance(value, torch.Generator):
-        return f"torch.Generator().manual_seed({value.initial_seed()})"
-    return getattr(value, "__name__", None) or repr(value)
-
-
-def _broken(error: BaseException, inputs: dict[str, Any]) -> str:
-    """An exception inside the student's code: what, in which line, on which input."""
-    frames = traceback.extract_tb(error.__traceback__)[1:]  # the first is our own call
-    line = next((f.line for f in frames if f.line), "")
-    where = f" in the line `{line}`" if line else ""
-    return f"The code stops with {type(error).__name__}: {error}{where}. {shown_by(inputs)}"

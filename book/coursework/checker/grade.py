@@ -165,11 +165,6 @@ class Session:
         self.before = self.processor()
         self.deadline = time.monotonic() + CLOCK * self.timeout + more
 
-    def _in_time(self) -> None:
-        spent = self.processor() - self.before
-        if spent > self.timeout or time.monotonic() > self.deadline:
-            raise Stopped(f"it took longer than {self.timeout:g} seconds")
-
     def processor(self) -> float:
         """Processor seconds of the sandbox so far; the clock where the system does not tell."""
         first, ticks = self.process.pid if self.process else 0, 0
@@ -189,14 +184,17 @@ class Session:
         except OSError:
             raise Stopped("the process ended") from None
 
-    def hear(self) -> dict[str, Any]:
-        """One line of JSON from the sandbox, and nothing but JSON."""
+    def hear(self) -> Any:
+        """What one line of the sandbox's says; whoever asks finds out whether it is an answer."""
         self.line.settimeout(0.5)
         while b"\n" not in self.buffer:
+            # Before every piece of it, so that a drop at a time is no way to gain time.
+            spent = self.processor() - self.before
+            if spent > self.timeout or time.monotonic() > self.deadline:
+                raise Stopped(f"it took longer than {self.timeout:g} seconds")
             try:
                 more = self.line.recv(2**16)
             except TimeoutError:
-                self._in_time()
                 continue
             except OSError:
                 more = b""
@@ -205,13 +203,8 @@ class Session:
             self.buffer += more
             if len(self.buffer) > LARGEST:
                 raise Stopped("an answer is too large")
-            if b"\n" not in more:  # a drop at a time is no way to gain time
-                self._in_time()
         line, _, self.buffer = self.buffer.partition(b"\n")
-        with suppress(ValueError, RecursionError):
-            if isinstance(said := json.loads(line), dict):
-                return said
-        raise Stopped("the process sent something that is no answer")
+        return json.loads(line)
 
     def ask(self, *question: Any) -> Answer:
         """With the time as the system counts it: what a submission says of itself may be false."""
@@ -220,9 +213,8 @@ class Session:
             self.allow()
         before = self.processor()
         self.tell(question)
-        said, seconds = self.hear(), self.processor() - before
         try:
-            given = said["answer"]
+            given, seconds = self.hear()["answer"], self.processor() - before
             value, slope = (
                 None if given[name] is None else torch.tensor(given[name], dtype=torch.float64)
                 for name in ("value", "slope")

@@ -9,10 +9,9 @@ from typing import Any
 import torch
 from torch import Generator, Tensor
 
-from checker.examine import EDGES, Ask, Case, Question, Slips, Wrong, require, say, value_of
+from checker.examine import EDGES, Ask, Cases, Question, Seen, Slips, Wrong, answered, require, say
 from checker.given import position_of_document_0
-from fairpg_lite.exposure import position_bias, ranking_exposure
-from fairpg_lite.policy import PlackettLuce
+from fairpg_lite import PlackettLuce, position_bias, ranking_exposure
 
 DRAWS = 20_000
 ERRORS = 5.5  # standard errors, in some 60 comparisons
@@ -37,16 +36,15 @@ def probability(scores: Tensor, ranking: Tensor) -> Tensor:
     return PlackettLuce(scores).log_prob(ranking).exp()
 
 
-def _lists(generator: Generator) -> list[Case]:
+def _lists(generator: Generator) -> Cases:
     rankings = [torch.tensor(r) for r in ([1, 2, 0], [2, 0, 3, 1], [3, 1, 4, 0, 2])]
-    cases = [Case((random_scores(len(r), generator), r)) for r in rankings for _ in range(2)]
-    one = random_scores(1, generator), torch.tensor([0])
-    cases.append(Case(one, "there is one document, and one way to rank it"))
-    numerics = (say("task1a", "numerics"),)
-    for name, scores in (("overflow", (800.0, 801, 799.5)), ("underflow", (0.0, 801, 800))):
-        inputs = double(*scores), torch.tensor([2, 1, 0])
-        cases.append(Case(inputs, say("task1a", name), numerics, tolerance=5e-4))
-    return cases
+    ordinary = [(random_scores(len(r), generator), r) for r in rankings for _ in range(2)]
+    one, three = torch.tensor([0]), torch.tensor([2, 1, 0])
+    return ordinary, {
+        "there is one document, and one way to rank it": (random_scores(1, generator), one),
+        say("task1a", "overflow"): (double(800.0, 801, 799.5), three),
+        say("task1a", "underflow"): (double(0.0, 801, 800), three),
+    }
 
 
 _LIST: Slips = {
@@ -56,7 +54,10 @@ _LIST: Slips = {
     "with_replacement": lambda s, r: s.softmax(-1).prod(),
     "no_exp": lambda s, r: (s[r] / s[r].flip(0).cumsum(0).flip(0)).prod(),
 }
-ranking_probability = Question("task1a", "scores ranking", probability, _lists, _LIST)
+_NUMERICS = {say("task1a", e): (say("task1a", "numerics"),) for e in ("overflow", "underflow")}
+ranking_probability = Question(
+    "task1a", "scores ranking", probability, _lists, _LIST, topics=_NUMERICS, at_edges=5e-4
+)
 
 
 # --- task 1b: expectation by enumeration --------------------------------------------------
@@ -74,10 +75,9 @@ def _expected(scores: Tensor, value: Any) -> Tensor:
     return (p * values).sum()
 
 
-def _values(generator: Generator) -> list[Case]:
-    edges = {2: "", 3: "", 4: "", 1: "n = 1"}
-    value = position_of_document_0
-    return [Case((random_scores(n, generator), value), edge) for n, edge in edges.items()]
+def _values(generator: Generator) -> Cases:
+    *ordinary, one = [(random_scores(n, generator), position_of_document_0) for n in (2, 3, 4, 1)]
+    return ordinary, {"n = 1": one}
 
 
 _EXPECTED: Slips = {
@@ -118,7 +118,7 @@ def sampler(answers: Sequence[Ask], generator: Generator) -> None:
 def _drawn(ask: Ask, scores: Tensor, samples: int, seed: int) -> Tensor:
     """The student's rankings ``(samples, n)``, if that is what they are."""
     stream = torch.Generator().manual_seed(seed)
-    answer = value_of(ask({"scores": scores, "samples": samples, "generator": stream}))
+    answer, _ = answered(ask, {"scores": scores, "samples": samples, "generator": stream})
     got, wanted = tuple(answer.shape), (samples, len(scores))
     _rule(got == wanted, "shape", got=got, wanted=wanted, scores=scores)
     broken = (answer.sort(-1).values != torch.arange(len(scores))).any(-1)
@@ -185,21 +185,21 @@ def _sampled(rankings: Tensor) -> Tensor:
     return _paid(rankings).mean(0)
 
 
-def _samples(generator: Generator) -> list[Case]:
+def _samples(generator: Generator) -> Cases:
     drawn = [
-        PlackettLuce(random_scores(n, generator)).sample((samples,), generator)
+        (PlackettLuce(random_scores(n, generator)).sample((samples,), generator),)
         for samples, n in ((2, 3), (3, 4), (6, 5))
     ]
-    plain = [Case((r,)) for r in (torch.tensor([[1, 2, 0], [2, 1, 0]]), *drawn)]
-    edges = {"a single sample": drawn[0][:1], "a single document": torch.zeros(3, 1).long()}
-    return [*plain, *(Case((r,), edge) for edge, r in edges.items())]
+    one, alone = drawn[0][0][:1], torch.zeros(3, 1).long()
+    ordinary = [(torch.tensor([[1, 2, 0], [2, 1, 0]]),), *drawn]
+    return ordinary, {"a single sample": (one,), "a single document": (alone,)}
 
 
-def _conserved(case: Case, answer: Tensor) -> str:
-    total = float(bias(case.inputs[0].shape[-1]).sum())
-    if abs(float(answer.sum()) - total) < 1e-4:
+def _conserved(seen: Seen) -> str:
+    total, got = float(bias(seen.inputs[0].shape[-1]).sum()), float(seen.value.sum())
+    if abs(got - total) < 1e-4:
         return say("task3b", "divided_wrongly")
-    return say("task3b", "not_conserved", sum=f"{float(answer.sum()):.4f}", all=f"{total:.4f}")
+    return say("task3b", "not_conserved", sum=f"{got:.4f}", all=f"{total:.4f}")
 
 
 _SAMPLED: Slips = {
@@ -218,14 +218,12 @@ def _exact(scores: Tensor) -> Tensor:
     return PlackettLuce(scores).exposure()
 
 
-def _races(generator: Generator) -> list[Case]:
-    plain = [Case((random_scores(n, generator),)) for n in (2, 3, 5, 6)]
-    edges = {
-        "one document, certain of the first position": random_scores(1, generator),
-        "equal scores": double(0, 0, 0, 0),
-        "scores of several hundred": 700 + random_scores(3, generator),
+def _races(generator: Generator) -> Cases:
+    return [(random_scores(n, generator),) for n in (2, 3, 5, 6)], {
+        "one document, certain of the first position": (random_scores(1, generator),),
+        "equal scores": (double(0, 0, 0, 0),),
+        "scores of several hundred": (700 + random_scores(3, generator),),
     }
-    return [*plain, *(Case((s,), edge, tolerance=5e-4) for edge, s in edges.items())]
 
 
 _EXACT: Slips = {
@@ -233,7 +231,7 @@ _EXACT: Slips = {
     "most_probable": lambda s: ranking_exposure(PlackettLuce(s).mode, bias(len(s))),
     "wrong_sign": lambda s: _exact(-s),
 }
-EXACT = Question("task3b", "scores", _exact, _races, _EXACT, clue=_conserved)
+EXACT = Question("task3b", "scores", _exact, _races, _EXACT, at_edges=5e-4, clue=_conserved)
 
 
 def exact_exposure(answers: Sequence[Ask], generator: Generator) -> None:
@@ -242,7 +240,7 @@ def exact_exposure(answers: Sequence[Ask], generator: Generator) -> None:
     work = list[float]()
     for n, growth in ((6, 1), (7, 5), (8, 20), (9, 20), (10, 20)):  # n!: 1, 7, 56, 504, 5040
         try:
-            work.append(EXACT.compare(answers[0], [Case((random_scores(n, generator),))]))
+            work.append(EXACT.compare(answers[0], [(random_scores(n, generator),)], {}))
         except Wrong as wrong:
             raise Wrong(EDGES + str(wrong), 0.5) from None
         if work[-1] > max(growth * work[0], 0.4):

@@ -17,8 +17,6 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-ANSWERS = ("policies", "disparities", "learning", "own", "examine", "grade")
-
 
 def limit(memory: float, network: str) -> None:
     """No more memory (in GB) than this, no core dumps; without namespaces, no sockets either."""
@@ -43,10 +41,9 @@ class Desk(ModuleType):
         self._seed, self._handed = 0, dict[str, list[Any]]()
         self.__path__ = [str(Path(__file__).parent)]
         sys.modules["checker"] = self
-        for name in ANSWERS:  # cannot be imported
-            sys.modules[f"checker.{name}"] = None  # type: ignore[assignment]
         from checker import given
 
+        self.__path__ = []  # nothing else of it can be imported
         self.LAMBDAS, self.settings, self.attempt = given.LAMBDAS, given.settings, given.attempt
         self._given = given
 

@@ -1,21 +1,16 @@
-"""The scoreboard: results read, verdicts counted, a table that a phone can show (chapter 13)."""
+"""The scoreboard: claims and results read, verdicts counted, a table for phones (chapter 13)."""
 
 import html
 import math
 import textwrap
-from collections.abc import Iterable, Sequence
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
-from experiments.claims.verdicts import (
-    VERDICTS,
-    Claim,
-    Finding,
-    Judged,
-    Results,
-    Verdict,
-    judge_all,
-)
+from experiments.claims import groups, yahoo
+from experiments.claims.verdicts import VERDICTS, Claim, Finding, Judged, Verdict, judge_all
 from experiments.summary import Cells
 from fairpg_lite.sweep import load_cells
 
@@ -37,6 +32,25 @@ _HEAD = ("claim", "ours", "authors", "verdict")
 _OUTCOMES = {"yes": "✓", "no": "✗", "open": "undecided", "missing": "no data"}
 
 
+def read_claims() -> tuple[Claim, ...]:
+    """The sentences of claims.toml, in their order, with what decides them."""
+    text = (Path(__file__).parent / "claims.toml").read_text(encoding="utf-8")
+    said: dict[str, dict[str, Any]] = tomllib.loads(text)
+    decided = {"yahoo": yahoo.CHECKS, "synthetic": groups.SYNTHETIC, "german": groups.GERMAN}
+    elsewhere = yahoo.ELSEWHERE | {groups.ON_GERMAN: "german"}
+    for data, by_name in decided.items():
+        for name, (checks, others) in by_name.items():
+            beside = tuple((of, elsewhere.get(of, data), asked) for of, asked in others.items())
+            said[name] |= {"data": data, "checks": checks, "beside": beside}
+    return tuple(
+        Claim(name, **of | {"parts": tuple(of.get("parts", ()))}) for name, of in said.items()
+    )
+
+
+#: All claims, by section of the paper.
+CLAIMS = read_claims()
+
+
 def load_results(root: str | Path = RESULTS) -> dict[str, Cells]:
     """The stored cells below ``root`` by directory; those that are not there are left out."""
     found = {name: Path(root) / name for name in DIRECTORIES}
@@ -44,7 +58,7 @@ def load_results(root: str | Path = RESULTS) -> dict[str, Cells]:
 
 
 def seeds_needed(
-    claims: Sequence[Claim], results: Results, most: int = 20
+    claims: Sequence[Claim], results: Mapping[str, Cells], most: int = 20
 ) -> dict[str, tuple[int, list[Verdict]]]:
     """For every claim the number of seeds from which its verdict stays, and all verdicts from 2."""
     alone = [replace(claim, beside=()) for claim in claims]  # what stands beside decides nothing
@@ -87,8 +101,6 @@ def has_data(findings: Iterable[Finding]) -> bool:
 
 def print_verdicts(*names: str, numbers: bool = True) -> None:
     """Print the verdict on some claims, such as "S1", and with ``numbers`` what checks found."""
-    from experiments.claims import CLAIMS
-
     known = {claim.id: claim for claim in CLAIMS}
     for judged in judge_all([known[name] for name in names], load_results()):
         print(f"{judged.claim.id:<3} {MARKS[judged.verdict]} {judged.verdict}")
@@ -96,9 +108,9 @@ def print_verdicts(*names: str, numbers: bool = True) -> None:
         if numbers and has_data(judged.findings):
             _print_findings(judged.findings)
         elif numbers:  # no results on these data: what others show
-            for beside, found in judged.beside:
+            for label, found in judged.beside:
                 if has_data(found):
-                    print(f"    {beside.label}:")
+                    print(f"    {label}:")
                     _print_findings(found)
 
 
@@ -147,9 +159,9 @@ def _ours(judged: Judged) -> str:
         return _list(f"{part.claim.id}: {part.verdict}" for part in judged.parts)
     own = _list(map(_finding, judged.findings)) if has_data(judged.findings) else ""
     return (own or "<p>No results on this data.</p>") + "".join(
-        f"<details><summary>{html.escape(beside.label, quote=False)}</summary>"
+        f"<details><summary>{html.escape(label, quote=False)}</summary>"
         f"{_list(map(_finding, found))}</details>"
-        for beside, found in judged.beside
+        for label, found in judged.beside
         if has_data(found)
     )
 

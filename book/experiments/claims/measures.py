@@ -227,9 +227,8 @@ def mean(numbers: Sequence[float] | np.ndarray, over: str = "") -> Estimate:
 
 def quotient(above: np.ndarray, below: np.ndarray) -> Estimate:
     """r = a / b of the means of paired values; its error is that of the mean of (aᵢ - r bᵢ) / b."""
-    r = float(above.mean() / below.mean())
-    half = over_seeds((above - r * below) / below.mean()).half
-    return Estimate(r, r - half, r + half, f"{len(above)} paired seeds")
+    r = above.mean() / below.mean()
+    return mean(r + (above - r * below) / below.mean(), f"{len(above)} paired seeds")
 
 
 def spread(numbers: Sequence[float], unit: float) -> Estimate:

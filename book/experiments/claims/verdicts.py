@@ -58,20 +58,13 @@ class Check:
 Checks = tuple[Check, ...]
 
 
-class Beside(NamedTuple):
-    """The same question asked elsewhere; shown next to a verdict, never part of it."""
-
-    label: str
-    data: str
-    checks: Checks
-
-
 @dataclass(frozen=True)
 class Claim:
     """One empirical sentence of the paper: its ``quote``, what we take it to say (``words``), how
     that became numbers (``rule``), and the authors' numbers, of one unseeded run (``published``).
 
-    Either ``checks`` on the cells of ``data``, or ``parts``: the ids of the claims it sums up.
+    Either ``checks`` on the cells of ``data``, or ``parts``: the ids of the claims it sums up. What
+    is asked elsewhere stands ``beside``, never part of the verdict: a label, its data, its checks.
     """
 
     id: str
@@ -83,7 +76,7 @@ class Claim:
     checks: Checks = ()
     parts: tuple[str, ...] = ()
     published: str = ""
-    beside: tuple[Beside, ...] = ()
+    beside: tuple[tuple[str, str, Checks], ...] = ()
 
 
 class Finding(NamedTuple):
@@ -103,7 +96,7 @@ class Judged:
     verdict: Verdict
     findings: tuple[Finding, ...] = ()
     parts: tuple["Judged", ...] = ()
-    beside: tuple[tuple[Beside, tuple[Finding, ...]], ...] = ()
+    beside: tuple[tuple[str, tuple[Finding, ...]], ...] = ()
 
 
 def decide(outcomes: Iterable[Outcome]) -> Verdict:
@@ -123,15 +116,15 @@ def decide(outcomes: Iterable[Outcome]) -> Verdict:
     return "does not hold" if "no" in found else "cannot be tested here"
 
 
-def combine(verdicts: Iterable[Verdict]) -> Verdict:
-    """The same rule, one level up; what holds in part counts as both a yes and a no."""
-    as_outcomes: dict[Verdict, tuple[Outcome, ...]] = {
-        "holds": ("yes",),
-        "holds in part": ("yes", "no"),
-        "does not hold": ("no",),
-        "cannot be tested here": ("open",),
-    }
-    return decide(outcome for verdict in verdicts for outcome in as_outcomes[verdict])
+def judge(claim: Claim, results: Results) -> Judged:
+    """The verdict on a claim with checks, from stored cells."""
+
+    def found(data: str, checks: Checks) -> tuple[Finding, ...]:
+        return tuple(look(check, results.get(data)) for check in checks)
+
+    findings = found(claim.data, claim.checks)
+    beside = tuple((label, found(data, checks)) for label, data, checks in claim.beside)
+    return Judged(claim, decide(f.outcome for f in findings), findings, beside=beside)
 
 
 def look(check: Check, cells: Cells | None) -> Finding:
@@ -145,22 +138,13 @@ def look(check: Check, cells: Cells | None) -> Finding:
     return Finding(check, found, check.outcome(found))
 
 
-def judge(claim: Claim, results: Results) -> Judged:
-    """The verdict on a claim with checks, from stored cells."""
-
-    def found(asked: Claim | Beside) -> tuple[Finding, ...]:
-        return tuple(look(check, results.get(asked.data)) for check in asked.checks)
-
-    findings, beside = found(claim), tuple((other, found(other)) for other in claim.beside)
-    return Judged(claim, decide(f.outcome for f in findings), findings, beside=beside)
-
-
 def judge_all(claims: Iterable[Claim], results: Results) -> list[Judged]:
-    """All verdicts, in the order of the claims; a summing-up may come before its parts."""
+    """All verdicts, in the order of the claims; all checks of its parts decide a summing-up."""
     claims = list(claims)
     own = {claim.id: judge(claim, results) for claim in claims if not claim.parts}
     for claim in claims:
         if claim.parts:
             parts = tuple(own[part] for part in claim.parts)
-            own[claim.id] = Judged(claim, combine(part.verdict for part in parts), parts=parts)
+            outcomes = (found.outcome for part in parts for found in part.findings)
+            own[claim.id] = Judged(claim, decide(outcomes), parts=parts)
     return [own[claim.id] for claim in claims]

@@ -1,10 +1,13 @@
-r"""Post-processing by linear programming (Singh & Joachims, KDD 2018; chapters 9 and 12).
+r"""Fair rankings from estimates, without learning a policy (chapters 9 and 12).
+
+Post-processing (Singh & Joachims, KDD 2018) takes *estimated* relevance as it is and solves
 
 .. math:: \max_P\; u^\top P v - \lambda \xi \quad\text{over doubly stochastic } P
 
-where :math:`\xi` is the disparity of the exposure :math:`P v` on *estimated* relevance: a sum of
-hinges, each linear in exposure, so the optimum is found exactly. P says how often each document
-stands at each position, not in which rankings; it is a mixture of permutation matrices.
+where :math:`\xi` is the disparity of the exposure :math:`P v` on that estimate: a sum of hinges,
+each linear in exposure, so the optimum is found exactly. P says how often each document stands at
+each position, not in which rankings; it is a mixture of permutation matrices. Needs
+``pip install "fairpg-lite[experiments]"``.
 """
 
 import math
@@ -21,6 +24,8 @@ from fairpg_lite.data import RankingDataset
 from fairpg_lite.disparity import group_ratios
 from fairpg_lite.exposure import position_bias
 from fairpg_lite.relevance import Gain, exponential_gain
+
+__all__ = ["fair_ranking_lp", "group_rows", "post_process"]
 
 
 class FairnessRows(NamedTuple):
@@ -139,8 +144,8 @@ def post_process(
 ) -> list[Tensor]:
     """One matrix ``(n, n)`` of `fair_ranking_lp` for each query of ``dataset``, for `evaluate`.
 
-    ``estimate (N,)`` is a relevance for all documents in order; the paper's is that of
-    `linear_regression`. Chapter 9; appendix B.3 of the paper.
+    ``estimate (N,)`` is a relevance for all documents in order; the paper's is by least squares.
+    Chapter 9; appendix B.3 of the paper.
     """
     if dataset.groups is None:
         raise ValueError("post_process: the dataset has no groups; dataset.replace(groups=…).")
