@@ -2,8 +2,11 @@
 
 import json
 import platform
+import subprocess
+import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -19,6 +22,29 @@ def seconds(function: Callable[[], object]) -> float:
     start = time.perf_counter()
     function()
     return time.perf_counter() - start
+
+
+@contextmanager
+def busy(loops: int) -> Iterator[None]:
+    """So many endless loops beside this process."""
+    command = [sys.executable, "-c", "while True: pass"]
+    processes = [subprocess.Popen(command) for _ in range(loops)]
+    try:
+        yield
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
+
+
+def peak_memory() -> int:
+    """The most bytes that this process has held."""
+    if sys.platform == "linux":  # getrusage would remember the program that started this one
+        lines = Path("/proc/self/status").read_text().splitlines()
+        return 1024 * int(dict(line.split(":", 1) for line in lines)["VmHWM"].split()[0])
+    import resource  # not on Windows
+
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
 def interleaved(work: Mapping[str, Callable[[], object]], repeats: int) -> dict[str, float]:

@@ -23,7 +23,8 @@ from experiments.stand_in import yahoo_like
 yahoo_like(int(sys.argv[1]), seed=0).save(sys.argv[2])
 """
 PROBE = """
-import json, resource, sys, torch
+import json, sys, torch
+from benchmarks._timing import peak_memory
 from experiments.stand_in import yahoo_like
 from fairpg_lite import LinearScorer, RankingDataset, TrainConfig, fit
 torch.set_num_threads(1)
@@ -34,8 +35,7 @@ config = TrainConfig(
 )
 fit(LinearScorer(data.n_features), data, config, progress=False)
 size = sum(x.nbytes for x in (data.features, data.relevance, data.offsets))
-peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-print(json.dumps({"data": size, "peak": peak}))
+print(json.dumps({"data": size, "peak": peak_memory()}))
 """
 
 

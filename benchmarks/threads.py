@@ -4,19 +4,16 @@ python -m benchmarks.threads
 """
 
 import os
-import subprocess
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from unittest.mock import patch
 
 import torch
 
 from benchmarks import _timing
-from fairpg_lite import LinearScorer, MLPScorer, RankingDataset, TrainConfig, _processes, fit
+from fairpg_lite import LinearScorer, MLPScorer, RankingDataset, TrainConfig, compiled, fit, train
 
 COMMAND = "python -m benchmarks.threads"
-#: (scorer, queries per update, documents per query, features)
+#: (scorer, queries per update, documents per query, features); the last two compiled
 PROBLEMS = (
     ("linear", 1, 10, 2),
     ("linear", 1, 120, 136),
@@ -26,10 +23,12 @@ PROBLEMS = (
     ("neural", 64, 24, 136),
     ("neural", 64, 120, 136),
     ("neural", 64, 120, 700),
+    ("linear", 512, 24, 700),
+    ("neural", 512, 24, 700),
 )
 ROUNDS = 3
 #: What `fit` decides, and what it would cost never or always to share the work.
-WAYS = {"fit": _processes.SHARED, "one thread": float("inf"), "all threads": 0.0}
+WAYS = {"fit": train.SHARED, "one thread": float("inf"), "all threads": 0.0}
 
 
 def problem(kind: str, batch: int, n: int, d: int, shared: float) -> Callable[[], None]:
@@ -41,27 +40,14 @@ def problem(kind: str, batch: int, n: int, d: int, shared: float) -> Callable[[]
         torch.randint(0, 5, (queries * n,), generator=g).float(),
         torch.arange(queries + 1) * n,
     )
-    config = TrainConfig(disparity=None, batch_size=batch, epochs=1, compiled=False)
+    config = TrainConfig(disparity=None, batch_size=batch, epochs=1, compiled=batch > 64)
 
     def run() -> None:
         scorer = LinearScorer(d) if kind == "linear" else MLPScorer(d)
-        with patch.object(_processes, "SHARED", shared):
+        with patch.object(train, "SHARED", shared), patch.object(compiled, "SHARED", shared):
             fit(scorer, data, config, progress=False)
 
     return run
-
-
-@contextmanager
-def busy(loops: int) -> Iterator[None]:
-    """So many endless loops beside this process."""
-    command = [sys.executable, "-c", "while True: pass"]
-    processes = [subprocess.Popen(command) for _ in range(loops)]
-    try:
-        yield
-    finally:
-        for process in processes:
-            process.kill()
-            process.wait()
 
 
 def main() -> None:
@@ -70,7 +56,7 @@ def main() -> None:
     table = {}
     for loops in (0, 1):
         print(f"{loops} busy loops beside it; times one thread's:")
-        with busy(loops):
+        with _timing.busy(loops):
             for kind, batch, n, d in PROBLEMS:
                 work = {way: problem(kind, batch, n, d, shared) for way, shared in WAYS.items()}
                 spent = _timing.interleaved(work, ROUNDS)

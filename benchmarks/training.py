@@ -2,7 +2,7 @@
 
 python -m benchmarks.training
 
-On one thread, with nothing else to do and beside a busy loop on every core: the compiled epochs and
+On one thread, with nothing else to do and beside a busy loop: the compiled epochs and
 autograd, one query per update and 64, sampled and exact, and a pass over the features at memory
 speed, the floor. Then what an update consists of, beside what the network's matrix products would
 take for all documents at once; `evaluate` beside scoring alone, on as many queries as Yahoo's data
@@ -10,13 +10,11 @@ have; and what compiling takes, and loading what was compiled.
 """
 
 import json
-import multiprocessing
 import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import partial
 
 import numpy as np
@@ -29,6 +27,7 @@ from experiments.stand_in import yahoo_like
 from fairpg_lite import (
     LinearScorer,
     MLPScorer,
+    PlackettLuce,
     RankingDataset,
     TrainConfig,
     evaluate,
@@ -37,6 +36,8 @@ from fairpg_lite import (
 from fairpg_lite.compiled import Epoch
 from fairpg_lite.compiled_epoch import backward, forward, update
 from fairpg_lite.compiled_kernels import _FAST, exact, log_weights, sampled
+from fairpg_lite.exact import exact_err
+from fairpg_lite.metrics import satisfaction
 from fairpg_lite.scorers import score
 from fairpg_lite.train import _Run
 
@@ -82,27 +83,6 @@ def reading_epoch(data: RankingDataset) -> Callable[[], None]:
     return run
 
 
-@contextmanager
-def busy(loops: int) -> Iterator[None]:
-    """So many processes that do nothing but count."""
-    context = multiprocessing.get_context("spawn")
-    others = [context.Process(target=_count, daemon=True) for _ in range(loops)]
-    for other in others:
-        other.start()
-    try:
-        yield
-    finally:
-        for other in others:
-            other.terminate()
-            other.join()
-
-
-def _count() -> None:
-    k = 0
-    while True:
-        k += 1
-
-
 def measure(
     name: str, data: RankingDataset, model: type, samples: int, lam: float, disparity: str
 ) -> dict:
@@ -133,14 +113,14 @@ def measure(
             queries[key] = len(part)
     work["reading"] = reading_epoch(data)
     idle = _timing.interleaved(work, ROUNDS)
-    with busy(os.cpu_count() or 1):
+    with _timing.busy(1):
         beside = _timing.interleaved({way: work[way] for way in WAYS}, ROUNDS)
     return {
         "data": name,
         "model": model.__name__,
         "lam": lam,
         "microseconds": {key: value / queries[key] * 1e6 for key, value in idle.items()},
-        "beside busy loops": {key: beside[key] / queries[key] * 1e6 for key in WAYS},
+        "beside a busy loop": {key: beside[key] / queries[key] * 1e6 for key in WAYS},
     }
 
 
@@ -160,8 +140,9 @@ def walk(part, x, problem, times, hidden, opt, theta, noise, layer, scores, slop
             draws = noise[: problem.samples * len(s)].reshape((problem.samples, len(s)))
             sampled(s, draws, problem, q, g)
         else:
-            log_w = log_weights(s, times.widest[len(s)])
-            exact(s, log_w, log_w.min(), len(s), problem, times, q, g)
+            log_w = np.empty(len(s))
+            lowest = log_weights(s, times.widest[len(s)], log_w)
+            exact(s, log_w, lowest, len(s), problem, times, q, g)
 
 
 def parts(data: RankingDataset, model: type) -> dict:
@@ -190,7 +171,10 @@ def parts(data: RankingDataset, model: type) -> dict:
 
 
 def evaluating() -> dict[str, float]:
-    """Microseconds per query to score a set as large as Yahoo's, and to evaluate on it."""
+    """Microseconds per query to score a set as large as Yahoo's, and to evaluate on it.
+
+    Beside them the two integrals alone, of exposure and of ERR, which all other measures follow.
+    """
     data = yahoo_like(YAHOO, seed=0)
     spent: dict[str, float] = {}
     for model in (LinearScorer, MLPScorer):
@@ -204,8 +188,19 @@ def evaluating() -> dict[str, float]:
         def judging(scorer: nn.Module = scorer) -> None:
             evaluate(scorer, data)
 
+        @torch.no_grad()
+        def exposing(scorer: nn.Module = scorer) -> None:
+            for batch in data.batches(64, reuse=True):
+                PlackettLuce(score(scorer, batch), batch.mask).exposure()
+
+        @torch.no_grad()
+        def reading_down(scorer: nn.Module = scorer) -> None:
+            for batch in data.batches(64, reuse=True):
+                exact_err(score(scorer, batch), satisfaction(batch.relevance, 4.0), batch.mask)
+
         name = model.__name__
         work = {f"scoring, {name}": scoring, f"evaluate, {name}": judging}
+        work |= {f"and exposure, {name}": exposing, f"and ERR, {name}": reading_down}
         spent |= _timing.interleaved(work, ROUNDS)
     return {name: value / len(data) * 1e6 for name, value in spent.items()}
 
@@ -223,11 +218,11 @@ def starting() -> dict[str, float]:
 
 
 def table(rows: list[dict]) -> str:
-    """Times the literal loop, in brackets beside busy loops; autograd; times the floor."""
+    """Times the literal loop, in brackets beside a busy loop; autograd; times the floor."""
     shown = [*WAYS, *(f"autograd {way}" for way in WAYS)]
     lines = [f"{'times the literal loop':<34}" + "".join(f"{way:>20}" for way in [*shown, "floor"])]
     for row in rows:
-        spent, beside = row["microseconds"], row["beside busy loops"]
+        spent, beside = row["microseconds"], row["beside a busy loop"]
         cells = [f"{spent['literal'] / spent[way]:,.0f}" for way in shown]
         for k, way in enumerate(WAYS):
             cells[k] += f" (/{beside[way] / spent[way]:.1f})"
@@ -257,6 +252,7 @@ def main() -> None:
     for name in ("LinearScorer", "MLPScorer"):
         times = judged[f"evaluate, {name}"] / judged[f"scoring, {name}"]
         print(f"evaluate on {YAHOO:,} queries, {name}: {times:.1f} times the cost of scoring them")
+    print("µs:", {name: round(value, 1) for name, value in judged.items()})
     spent = starting()
     print(f"compiling takes {spent['compile']:.1f} s, loading {spent['load']:.1f} s")
     _timing.store("training", COMMAND, rows=rows, parts=shares, evaluation=judged, seconds=spent)
