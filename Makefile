@@ -8,7 +8,8 @@ STAMP  := $(VENV)/.installed
 TORCH  ?=
 # What pytest collects: the module's tests, its doctests, and every chapter by nbval.
 TESTS  ?= tests fairpg_lite book
-PYTEST_ARGS ?= -n 2 --dist loadfile
+# Three processes for two cores, as some of them wait. In conftest.py's order; xdist's own begins with the files that have the most tests.
+PYTEST_ARGS ?= -n 3 --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
 NAME   ?= synthetic

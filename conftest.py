@@ -31,6 +31,7 @@ torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
 NO_BROWSER = f"no browser: none of {', '.join(NAMES)} is on the PATH"
 # Fixtures that start a cluster, processes, or a test run of their own.
 SLOW = {"cluster", "scheduler", "checkout", "run_on_copy", "process", "found"}
+LONG = ("slow", "browser", "build", "chapter")
 
 collect_ignore_glob = ["_build/*", ".venv/*", "build/*"]
 
@@ -53,8 +54,16 @@ def pytest_collection_modifyitems(items):
             item.add_marker("build")
         if SLOW.intersection(getattr(item, "fixturenames", ())):
             item.add_marker("slow")
+        if "chrome" in getattr(item, "fixturenames", ()):
+            item.add_marker("browser")
         if browser is None and item.get_closest_marker("browser"):
             item.add_marker(pytest.mark.skip(reason=NO_BROWSER))
+    # Files with long tests first: else one process ends with such a file, and the other waits. One
+    # process builds the book, and those who look at it come after other work, not to wait for it.
+    long = {item.path for item in items if any(item.get_closest_marker(mark) for mark in LONG)}
+    book = dict.fromkeys(item.path for item in items if item.get_closest_marker("build"))
+    ahead = {path: 2 if path in book else 1 for path in long} | {path: 0 for path in [*book][:1]}
+    items.sort(key=lambda item: ahead.get(item.path, 3))
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)  # so that it is the last line of all

@@ -12,7 +12,8 @@ import pytest
 from tools.chromium import wait_for_formulas
 
 WIDE, NARROW = 1280, 390
-VIEWS = [(width, scheme) for width in (WIDE, NARROW) for scheme in ("light", "dark")]
+# In this order only one thing changes from one view to the next: a new width is a new layout.
+VIEWS = [(WIDE, "light"), (NARROW, "light"), (NARROW, "dark"), (WIDE, "dark")]
 
 needs_chromium = pytest.mark.browser  # conftest.py skips it where there is none
 
@@ -101,9 +102,15 @@ FAINT = """() => {
 }"""
 # axe-core looks at each element by itself, and a page of code and formulas has thousands of them.
 # One piece of code of each kind stands for the others, which have the same colours; the strokes of
-# a formula are a picture, whose words (MathML) stay.
+# a formula are a picture, whose words (MathML) stay, without the marks between them. The button
+# that floats over the page after a scroll is put in its place: what lies under it would be a matter
+# of where the page stands at this moment, not of the page.
 THIN = """() => {
+  document.head.insertAdjacentHTML('beforeend', `<style>#pst-back-to-top {
+    display: block !important; position: static !important; transform: none !important }</style>`);
+  window.scrollTo({top: 0, behavior: 'instant'});
   document.querySelectorAll('mjx-container svg > *').forEach(e => e.remove());
+  document.querySelectorAll('mjx-container math').forEach(e => { e.textContent = e.textContent; });
   const seen = new Set();
   for (const span of document.querySelectorAll('pre span, .sig span')) {
     const box = span.closest('.highlight, .sig');
@@ -113,13 +120,34 @@ THIN = """() => {
   }
   document.querySelectorAll('pre, .sig').forEach(e => e.normalize());
 }"""
-# preload: over file:// axe may not read style sheets again, and would say so on the console.
-AXE = """async only => {
-  const options = {resultTypes: ['violations'], preload: false};
-  if (only.length) options.runOnly = only;
-  const result = await axe.run(document, options);
-  return result.violations.flatMap(v => v.nodes.map(n => ({rule: v.id, impact: v.impact,
-    where: n.target.join(' '), html: n.html.slice(0, 120)})));
+# Contrast takes axe-core longer than all its other rules. Text of the same colour, size and weight,
+# in the same tag, on the same grounds, is as legible: the first of each kind is looked at.
+AXE = """async onlyContrast => {
+  const grounds = new Map([[document, '']]);
+  const ground = e => {
+    if (!grounds.has(e)) {
+      const s = getComputedStyle(e), place = s.position === 'static' ? '' : s.position;
+      const own = [s.backgroundColor, s.backgroundImage, s.opacity, s.filter, s.textShadow, place];
+      const seen = own.join() !== 'rgba(0, 0, 0, 0),none,1,none,none,';
+      grounds.set(e, ground(e.parentNode) + (seen ? own.join() + '|' : ''));
+    }
+    return grounds.get(e);
+  };
+  const name = e => e.tagName + '.' + e.className, kinds = new Map();
+  for (const e of document.body.querySelectorAll('*')) {
+    const words = [...e.childNodes].some(c => c.nodeType === 3 && c.data.trim());
+    const s = getComputedStyle(e);
+    if (!words || !e.getClientRects().length || s.visibility !== 'visible') continue;
+    const look = [s.color, s.fontSize, s.fontWeight, name(e), name(e.parentNode), ground(e)];
+    if (!kinds.has(look.join())) kinds.set(look.join(), e);
+  }
+  const options = {resultTypes: ['violations'], preload: false}, rule = 'color-contrast';
+  // preload: over file:// axe may not read style sheets again, and would say so on the console.
+  const found = [await axe.run({include: [...kinds.values()]}, {...options, runOnly: [rule]})];
+  if (!onlyContrast)
+    found.push(await axe.run(document, {...options, rules: {[rule]: {enabled: false}}}));
+  return found.flatMap(r => r.violations).flatMap(v => v.nodes.map(n => ({rule: v.id,
+    impact: v.impact, where: n.target.join(' '), html: n.html.slice(0, 120)})));
 }"""
 SEVERE = ("serious", "critical")
 
@@ -135,9 +163,10 @@ def axe_script():
     return (Path(spec.origin).parent / "axe.min.js").read_text(encoding="utf-8")
 
 
-def accessibility(page, script, *only):
+def accessibility(page, script, only_contrast=False):
     """What axe-core finds on the page: dicts of rule, impact, where and html."""
+    page.mouse.move(0, 0)  # what lies under it would have its colours of that moment
     if not page.evaluate("'axe' in window"):
         page.evaluate(THIN)
         page.evaluate(script)
-    return page.evaluate(AXE, list(only))
+    return page.evaluate(AXE, only_contrast)

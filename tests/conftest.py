@@ -1,4 +1,4 @@
-"""One thread per test: the suite runs in two processes, and sums keep their order."""
+"""One thread per test: the suite runs in several processes, and sums keep their order."""
 
 import os
 import signal
@@ -14,6 +14,23 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 settings.register_profile("house", deadline=None, derandomize=True, max_examples=40)
 settings.load_profile("house")
+
+
+@pytest.fixture(scope="module")  # while it runs, no other event loop can in this process
+def chrome():
+    """A running browser. Whoever asks for it is marked `browser` by the conftest.py above."""
+    from tools.chromium import chromium
+
+    with chromium() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def window(chrome):
+    """A window of it, for one page after the other."""
+    import browser
+
+    return browser.Visit(chrome)
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ Starting Python, PyTorch and pytest takes longer than the tests, so that is done
 a fork of this process, which has imported everything but the package itself.
 """
 
+import gc
 import importlib
 import json
 import os
@@ -31,6 +32,7 @@ HEAVY = (
     "sklearn.datasets",
     "sklearn.metrics",
     "torch.autograd.gradcheck",
+    "torch.distributed.tensor",  # torch.testing.assert_close does; it brings all of sympy
 )
 
 
@@ -76,6 +78,7 @@ def main() -> None:
     for name in (*HEAVY, *(plugin.module for plugin in entry_points(group="pytest11"))):
         importlib.import_module(name)
     assert not any(name.startswith("fairpg_lite") for name in sys.modules)
+    gc.freeze()  # a fork need not go through all that to find its own rubbish
     for line in sys.stdin:
         print(json.dumps(answer(**json.loads(line))), flush=True)
 

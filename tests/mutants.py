@@ -21,16 +21,23 @@ MUTANTS = [
     (
         "a document overtakes itself, compiled",
         "compiled_kernels.py",
-        "others = everyone - inverse[j] * (arrival[j] * pull[j])",
+        "others = everyone - inverse[q, m, j] * own[j]",
         "others = everyone",
         "test_compiled.py::test_a_few_queries",
     ),
     (
         "the sum over the batch, compiled",
         "compiled_epoch.py",
-        "g /= -count",
-        "g /= -1.0",
+        "share = drawn + draws.size, -1.0 / count",
+        "share = drawn + draws.size, -1.0",
         "test_compiled.py::test_a_few_queries",
+    ),
+    (
+        "a part of a large batch forgotten",
+        "compiled_epoch.py",
+        "grad += grads.sum(0)",
+        "grad += grads[0]",
+        "test_compiled.py::test_a_large_batch_is_shared_out_to_threads",
     ),
     (
         "the other way's hinge counts one side only",
@@ -41,21 +48,21 @@ MUTANTS = [
     ),
     (
         "|G| factor in the programme's constraint",
-        "baselines/lp.py",
+        "baselines.py",
         "per_merit, mean = ratio.T, means[0]",
         "per_merit, mean = ratio.T * torch.bincount(index).unsqueeze(-1), means[0]",
         "test_baselines_lp.py::test_the_rows_are_the_disparities",
     ),
     (
         "reversed inequality in the programme (as the paper prints it)",
-        "baselines/lp.py",
+        "baselines.py",
         "        per_merit[high] - per_merit[low]",
         "        per_merit[low] - per_merit[high]",
         "test_baselines_lp.py::test_the_rows_are_the_disparities",
     ),
     (
         "DELTR's one-sided gap on the wrong side (as in the published notebooks)",
-        "baselines/deltr.py",
+        "../book/experiments/learners.py",
         '"one-sided": lambda behind: behind.relu(),',
         '"one-sided": lambda behind: (-behind).relu(),',
         "test_baselines_deltr.py::test_the_loss_by_hand_in_a_padded_batch",
@@ -85,7 +92,7 @@ MUTANTS = [
     ),
     (
         "a cell's streams depend on what ran before it in the process",
-        "_workers.py",
+        "sweep.py",
         "torch.manual_seed(seed)",
         "torch.rand(seed)",
         "test_sweep.py::test_two_processes_give_the_numbers_of_one",
@@ -106,10 +113,10 @@ MUTANTS = [
     ),
     (
         "collecting removes the files before the table is there",
-        "sweep.py",
-        "        _records.write_table(out, list((rows | done).values()), **about)\n",
+        "_records.py",
+        "        write_table(out, list((rows | done).values()), **about)\n",
         "        [path.unlink() for path in found]\n"
-        "        _records.write_table(out, list((rows | done).values()), **about)\n",
+        "        write_table(out, list((rows | done).values()), **about)\n",
         "test_sweep.py::test_killed_while_collecting",
     ),
     (
@@ -121,9 +128,9 @@ MUTANTS = [
     ),
     (
         "fit replaces a model without --force",
-        "cli/train.py",
-        "if theirs != run:",
-        "if False:",
+        "cli/commands.py",
+        '.get("run") == run:',
+        '.get("run"):',
         "test_cli.py::test_a_model_is_replaced_with_force_only",
     ),
     (

@@ -9,10 +9,9 @@ import pytest
 import torch
 from scipy.optimize import minimize
 
+from experiments.learners import GAPS, deltr_loss, top_exposure_gap
+from experiments.learners import deltr as deltr_of
 from fairpg_lite import LinearScorer
-from fairpg_lite.baselines import deltr as deltr_of
-from fairpg_lite.baselines import deltr_loss, top_exposure_gap
-from fairpg_lite.baselines.deltr import GAPS
 from fairpg_lite.data import RankingDataset, synthetic
 
 

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
+from experiments.learners import linear_regression
 from fairpg_lite import (
     evaluate,
     exponential_gain,
@@ -20,12 +21,7 @@ from fairpg_lite import (
     linear_gain,
     position_bias,
 )
-from fairpg_lite.baselines import (
-    fair_ranking_lp,
-    group_rows,
-    linear_regression,
-    post_process,
-)
+from fairpg_lite.baselines import fair_ranking_lp, group_rows, post_process
 from fairpg_lite.data import RankingDataset, synthetic
 
 LAMBDAS = (0.0, 0.05, 0.4, 0.8, 5.0, 1e6)

@@ -9,8 +9,9 @@ import pytest
 import torch
 from sklearn.svm import LinearSVC
 
+from experiments.learners import deltr, gbdt, linear_regression, rank_svm
 from fairpg_lite import LinearScorer, PlackettLuce, evaluate, ndcg
-from fairpg_lite.baselines import deltr, gbdt, linear_regression, post_process, rank_svm
+from fairpg_lite.baselines import post_process
 from fairpg_lite.data import RankingDataset, synthetic
 
 
@@ -24,7 +25,8 @@ def ranking_data(n_queries, seed, d=6, dtype=torch.float64):
         x = torch.randn(n, d, generator=g, dtype=torch.float64)
         score = x @ truth + 0.5 * torch.randn(n, generator=g, dtype=torch.float64)
         queries.append((x.to(dtype), (score + 1.5).clamp(0, 4).round().to(dtype)))
-    return RankingDataset.from_queries(queries)
+    features, relevance = (torch.cat(parts) for parts in zip(*queries, strict=True))
+    return RankingDataset(features, relevance, np.cumsum([0, *(len(y) for _, y in queries)]))
 
 
 def mean_ndcg(scorer, data, k):
@@ -80,7 +82,7 @@ def test_without_pairs_there_is_nothing_to_learn(monkeypatch):
         rank_svm(ties)
     with pytest.raises(ValueError, match="above 0"):
         rank_svm(ties, C=-1.0)
-    monkeypatch.setattr("fairpg_lite.baselines.rankers._NEWTON_STEPS", 1)
+    monkeypatch.setattr("experiments.learners._NEWTON_STEPS", 1)
     with pytest.raises(RuntimeError, match="Newton"):
         rank_svm(ranking_data(10, seed=0), C=1e4)
 

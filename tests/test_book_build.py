@@ -153,12 +153,21 @@ def build(project, **environment):
     )
 
 
+def add_chapter(project):
+    """A chapter of two cells."""
+    cells = [nbformat.v4.new_markdown_cell("# Ten candidates"), nbformat.v4.new_code_cell("1 + 1")]
+    metadata = {
+        "kernelspec": {"name": "python3", "display_name": "Python 3"},
+        "language_info": {"name": "python", "pygments_lexer": "ipython3"},
+    }
+    notebook = nbformat.v4.new_notebook(cells=cells, metadata=metadata)
+    nbformat.write(notebook, project / "book" / "01_ten_candidates.ipynb")
+    with (project / "_toc.yml").open("a") as toc:
+        toc.write("      - file: book/01_ten_candidates\n")
+
+
 def test_a_clean_small_book_builds_with_links_to_a_known_repository(project):
-    shutil.copy(ROOT / "book" / "01_ten_candidates.ipynb", project / "book")
-    (project / "book" / "api.md").write_text((ROOT / "book" / "api.md").read_text())
-    toc = project / "_toc.yml"
-    extra = "      - file: book/01_ten_candidates\n      - file: book/api\n"
-    toc.write_text(toc.read_text() + extra)
+    add_chapter(project)
     done = build(project, FAIRPG_REPOSITORY_URL="git@github.com:owner/name.git")
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     html = project / "_build" / "html"
@@ -198,11 +207,7 @@ def test_a_downloaded_chapter_was_run_and_reads_in_plain_jupyter(built_book):
 
 
 def test_a_repository_elsewhere_has_no_colab_button(project):
-    shutil.copy(ROOT / "book" / "01_ten_candidates.ipynb", project / "book")
-    (project / "book" / "api.md").write_text((ROOT / "book" / "api.md").read_text())
-    toc = project / "_toc.yml"
-    extra = "      - file: book/01_ten_candidates\n      - file: book/api\n"
-    toc.write_text(toc.read_text() + extra)
+    add_chapter(project)
     done = build(project, FAIRPG_REPOSITORY_URL="https://gitlab.com/owner/name.git")
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     page = (project / "_build" / "html" / "book" / "01_ten_candidates.html").read_text()

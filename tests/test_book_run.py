@@ -120,7 +120,7 @@ def test_chapters_are_chosen_by_number_name_or_path(tmp_path):
 def test_a_live_widget_leaves_no_output(tmp_path, quiet_format):
     cell = (
         ":tags: [remove-output, nbval-ignore-output]\n\n"
-        "from experiments.sliders import live\n\nlive(lambda x: print(x), x=(0, 3))"
+        "from explorables.sliders import live\n\nlive(lambda x: print(x), x=(0, 3))"
     )
     text = chapter(tmp_path, "01_a", cell)
     assert run_chapters.main([], tmp_path) == 0

@@ -4,6 +4,7 @@ import math
 import re
 from dataclasses import replace
 from html import unescape
+from itertools import chain
 from pathlib import Path
 
 import nbformat
@@ -31,9 +32,8 @@ from experiments.claims import (
     summary,
 )
 from experiments.claims.board import DIRECTORIES
+from experiments.claims.groups import PUBLISHED as AUTHORS
 from experiments.claims.measures import Curve, Point
-from experiments.claims.published import SYNTHETIC
-from experiments.claims.verdicts import combine
 from experiments.mixtures import CHANCES, TEMPERATURES
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -316,7 +316,7 @@ def test_claims_are_complete_and_well_formed():
         assert claim.rule.endswith(".")
         assert len(claim.quote.split()) > 5
         assert set(claim.parts) <= set(names) - {claim.id}
-        assert all(b.data in DIRECTORIES for b in claim.beside)
+        assert all(data in DIRECTORIES for _, data, _ in claim.beside)
     sections = " ".join(claim.where for claim in CLAIMS)
     for place in ("Abstract", "Section 1", "2.2", "4.1", "4.2", "4.3", "Section 5", "Appendix"):
         assert place in sections
@@ -336,7 +336,7 @@ def test_no_check_follows_from_another():
 def test_the_published_numbers_stand_once():
     """Those of Figure 1 that the claims quote are those of the table."""
     said = {claim.id: claim.published for claim in CLAIMS}
-    first, last = SYNTHETIC[0.0], SYNTHETIC[25.0]
+    first, last = AUTHORS[0.0], AUTHORS[25.0]
     assert f"D_group {first[3]:.4f} → {last[3]:.4f}" == said["S5"]
     assert f"NDCG {first[2]:.4f} → {last[2]:.4f}, {said['S5']}" == said["S6"]
     angles = [math.degrees(math.atan2(y, x)) for x, y, *_ in (first, last)]
@@ -379,10 +379,22 @@ def test_the_rule_is_monotone(outcomes):
     assert decide(reversed(outcomes)) == decide(outcomes)
 
 
-def test_the_rule_one_level_up():
-    assert combine(["holds in part"]) == "holds in part"
-    assert combine(["holds", "does not hold"]) == "holds in part"
-    assert combine(["cannot be tested here"] * 2) == "cannot be tested here"
+@given(
+    st.lists(st.lists(st.sampled_from(["yes", "no", "open", "missing"]), min_size=1), min_size=1)
+)
+def test_the_rule_one_level_up(parts):
+    """All outcomes of the parts give what their verdicts do; one that holds in part is both."""
+    as_outcomes = dict(zip(VERDICTS, (["yes"], ["yes", "no"], ["no"], ["open"]), strict=True))
+    verdicts = [decide(outcomes) for outcomes in parts]
+    assert decide(chain(*parts)) == decide(chain(*(as_outcomes[v] for v in verdicts)))
+
+
+def test_a_summing_up_is_decided_by_all_checks_of_its_parts():
+    for judged in BOARD:
+        if judged.claim.parts:
+            outcomes = [f.outcome for part in judged.parts for f in part.findings]
+            assert [part.claim.id for part in judged.parts] == list(judged.claim.parts)
+            assert judged.verdict == decide(outcomes)
 
 
 @given(

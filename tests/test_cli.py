@@ -431,7 +431,7 @@ def test_a_table_of_versions_keeps_its_lines(here, capsys, monkeypatch):
         def raising(*args, **kwargs):
             raise error
 
-        monkeypatch.setattr("fairpg_lite.cli.use.PlackettLuce", raising)
+        monkeypatch.setattr("fairpg_lite.cli.commands.PlackettLuce", raising)
 
     broken(ValueError("two\nlines"))
     assert run(capsys, "rank", "model", "test.txt")[::2] == (1, "fairpg-lite: two\nlines\n")
@@ -621,7 +621,7 @@ def test_a_training_killed_after_its_model_was_written_is_finished(here, capsys,
     """The checkpoint is still there, and traces of a writer that is gone: exit 0, nothing left."""
     fit = ["fit", "train.txt", *GROUPS, "--lam", "5", *QUICK, "--out", "m"]
     with monkeypatch.context() as patch:
-        patch.setattr("fairpg_lite.cli.train._clear", lambda out: 1 / 0)
+        patch.setattr("fairpg_lite.cli.commands._clear", lambda out: 1 / 0)
         assert run(capsys, *fit)[0] == 1
     before = Path("m/model.json").read_bytes()
     assert Path("m/checkpoint.pt").exists()

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -9,8 +10,17 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairpg_lite import LinearScorer, MLPScorer, RankingDataset, TrainConfig, compiled, err, fit
-from fairpg_lite.objective import NdcgWeights, batch_terms
+from fairpg_lite import (
+    LinearScorer,
+    MLPScorer,
+    RankingDataset,
+    TrainConfig,
+    compiled,
+    compiled_kernels,
+    err,
+    fit,
+)
+from fairpg_lite.objective import batch_terms, ideals
 from fairpg_lite.scorers import Batch
 
 CLOSE = {torch.float64: 1e-9, torch.float32: 2e-4}
@@ -45,15 +55,13 @@ def by_autograd(scorer, data, config, epochs):
     """The definition, batch by batch; returns terms (Q, 3) and norms of the last epoch."""
     optimizer, draws = optimizer_of(scorer, config), torch.Generator().manual_seed(5)
     dtype = next(scorer.parameters()).dtype
-    weights = None
-    if config.utility == "ndcg":
-        weights = NdcgWeights(data.relevance, data.offsets, config, dtype)
+    ideal = ideals(data, config, dtype)
     for batches, gamma, lr in epochs:
         terms, norms = [], []
         optimizer.param_groups[0]["lr"] = lr
         for queries in batches:
             batch = padded(data, queries, dtype)
-            found = batch_terms(scorer(batch.features), batch, config, draws, weights)
+            found = batch_terms(scorer(batch.features), batch, config, draws, ideal)
             optimizer.zero_grad()
             (-found.total(config.lam, gamma).mean()).backward()
             grads = torch.cat([p.grad.flatten() for p in scorer.parameters()])
@@ -66,7 +74,10 @@ def by_autograd(scorer, data, config, epochs):
 def by_numba(scorer, data, config, epochs):
     optimizer, draws = optimizer_of(scorer, config), torch.Generator().manual_seed(5)
     run = compiled.Epoch(scorer, data, config, optimizer).run
-    seen = [run(batches, draws, gamma, lr) for batches, gamma, lr in epochs]
+    seen = [
+        run(torch.cat(tuple(batches)), [len(batch) for batch in batches], draws, gamma, lr)
+        for batches, gamma, lr in epochs
+    ]
     assert seen[-1].bad == []
     return seen[-1].terms, seen[-1].norms, optimizer
 
@@ -277,13 +288,61 @@ def test_pieces_and_a_bias_change_nothing(monkeypatch):
 
 
 @pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("model", [LinearScorer, MLPScorer])
+def test_a_large_batch_is_shared_out_to_threads(model, method, monkeypatch):
+    """The same to rounding as in one piece, and to the last bit on any number of threads."""
+    data = ragged(17, [5, 3, 8, 2, 6, 1, 9, 4, 7, 3, 5], features=4)
+    choices = {"lam": 1.0, "disparity": "individual", "entropy": 0.1, "batch_size": 10}
+    config = TrainConfig(method=method, **choices)
+    batches = [torch.tensor([3, 1, 0, 4, 2, 9, 5, 8, 7, 6]), torch.tensor([10])]
+    monkeypatch.setattr(compiled, "SHARED", 0)
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 3)
+    ends, shared = [], []
+    maps = ThreadPoolExecutor.map
+
+    def counted(pool, work, *given):
+        shared.append(pool._max_workers)
+        return maps(pool, work, *given)
+
+    monkeypatch.setattr(ThreadPoolExecutor, "map", counted)
+
+    def make():
+        return started(model, 4, 0.5, torch.Generator().manual_seed(3), torch.float64)
+
+    same(data, config, make, [(batches, 0.1, 0.01)] * 2)
+    assert shared == [3] * 8  # twice in each of four updates
+    for threads in (1, 4):
+        monkeypatch.setattr(torch, "get_num_threads", lambda threads=threads: threads)
+        terms, norms, _ = by_numba(scorer := make(), data, config, [(batches, 0.1, 0.01)] * 2)
+        ends.append([terms, norms, *(p.detach().numpy() for p in scorer.parameters())])
+    for one, two in zip(*ends, strict=True):
+        np.testing.assert_array_equal(one, two)
+
+
+def test_a_batch_that_is_not_worth_it_stays_in_one_piece(monkeypatch):
+    data = ragged(17, [5, 3, 8, 2], features=4)
+    config = TrainConfig(batch_size=4)
+    monkeypatch.setattr(ThreadPoolExecutor, "map", lambda *given: pytest.fail("shared out"))
+    scorer = LinearScorer(4, dtype=torch.float64)
+    by_numba(scorer, data, config, [([torch.arange(4)], 0.0, 0.01)])
+
+
+@given(st.lists(st.floats(0.0, 495.0), min_size=1, max_size=40))
+def test_the_exponential_of_the_race(values):
+    y = np.array([0.0, *values, 495.0])
+    found = np.array([compiled_kernels.exp_minus(value) for value in y])
+    assert (np.abs(found / np.exp(-y) - 1.0) <= (3.0 + y) * np.finfo(float).eps).all()
+    assert found[0] == 1.0
+
+
+@pytest.mark.parametrize("method", METHODS)
 def test_where_it_stops_being_finite_is_named(method):
     data = ragged(8, [3, 4, 2, 5], features=2)
     data.features[8] = torch.inf
     scorer = LinearScorer(2, dtype=torch.float64)
     config = TrainConfig(lr=0.1, method=method)
     run = compiled.Epoch(scorer, data, config, optimizer_of(scorer, config)).run
-    seen = run(torch.arange(4).split(1), torch.Generator().manual_seed(0), 0.0, 0.1)
+    seen = run(torch.arange(4), [1] * 4, torch.Generator().manual_seed(0), 0.0, 0.1)
     assert seen.bad == [2]
     assert torch.isfinite(scorer.linear.weight).all()
     assert np.isfinite(seen.norms).tolist() == [True, True, False, False]
@@ -299,7 +358,7 @@ def test_no_moment_becomes_denormal():
     config = TrainConfig(disparity=None)
     optimizer = optimizer_of(scorer, config)
     run = compiled.Epoch(scorer, data, config, optimizer).run
-    run(torch.arange(1000).split(1), torch.Generator().manual_seed(0), 0.0, 1e-3)
+    run(torch.arange(1000), [1] * 1000, torch.Generator().manual_seed(0), 0.0, 1e-3)
     moment = optimizer.state_dict()["state"][0]["exp_avg"]
     assert moment[0, 0] != 0.0
     assert moment[0, 1] == 0.0

@@ -1,6 +1,7 @@
 """The coursework: the solution earns all points, each slip its sentence, a blank no crash."""
 
 import ast
+import itertools
 import os
 import re
 import subprocess
@@ -311,9 +312,17 @@ def test_by_hand_no_seed_hides_a_slip_or_takes_it_for_another(capsys):
             assert check("task4a", right[0], round(float(wrong), 3)) == 3, seed
 
 
+@pytest.mark.parametrize("seed", learning.TELLING_RUNS)
+def test_the_runs_tell_every_slip_from_what_is_right_and_from_each_other(seed):
+    plain, fair = learning.runs(seed)
+    ways = [learning.loop.right, *learning.loop.slips.values()]
+    ends = [torch.cat([way(*plain), way(*fair)]) for way in ways]
+    assert min((a - b).abs().max() for a, b in itertools.combinations(ends, 2)) > 0.02
+
+
 def test_the_data_of_the_sweep_tell_every_slip():
-    for seed in learning.TELLING:
-        data, lams = learning.sweep_data(seed), (0.0, 20.0, 5.0)
+    for seed in learning.TELLING_SWEEPS:
+        ((data, lams),) = learning.sweeps(seed)
         right = torch.tensor(sweep(data, lams))
         for name in ("one_stream", "carried_on", "individual", "lam_ignored"):
             wrong = learning.sweep.slips[name](data, lams)

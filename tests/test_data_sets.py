@@ -10,7 +10,7 @@ import torch
 from scipy.stats import binom
 
 from fairpg_lite.data import german_credit, mslr_sample, sets, synthetic
-from fairpg_lite.data.german import encode, german_rows
+from fairpg_lite.data.sets import encode, german_rows
 
 # --- synthetic (Section 4.2) ---------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ import pytest
 import torch
 from test_data_dataset import as_lists, make
 
-from fairpg_lite.data import RankingDataset, arrays
+from fairpg_lite.data import RankingDataset, dataset
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
@@ -108,8 +108,8 @@ def rewritten(path, *, keep_checksum=True, **changes):
         lambda p: p.write_bytes(p.read_bytes()[:-4]),
         lambda p: torch.save([1], p),
         lambda p: torch.save(["fairpg_lite.RankingDataset 5", "", {}, {}], p),
-        lambda p: torch.save([arrays.FORMAT, "", {"offsets": 5}, {}], p),
-        lambda p: torch.save([arrays.FORMAT, "", {"offsets": Evil()}, {}], p),
+        lambda p: torch.save([dataset.FORMAT, "", {"offsets": 5}, {}], p),
+        lambda p: torch.save([dataset.FORMAT, "", {"offsets": Evil()}, {}], p),
         lambda p: p.write_bytes(pickle.dumps(Evil())),
         lambda p: rewritten(p, relevance=torch.zeros(5)),
         lambda p: rewritten(p, groups=None),
@@ -260,3 +260,21 @@ def test_a_killed_overwrite_leaves_the_old_or_the_new_whole(tmp_path):
 def test_two_writers_and_a_reader_who_never_sees_a_half(tmp_path):
     assert run(RACE, tmp_path) == ["True"]
     assert not [p for p in Path(tmp_path).iterdir() if p.name.startswith(".")]
+
+
+def test_a_file_that_is_replaced_while_it_is_read_is_read_again(tmp_path, monkeypatch):
+    """Even if the new one could get the old one's inode: as many are made as that may take."""
+    target, load = tmp_path / "a", torch.load
+    make([2, 1]).save(target)
+    first = target.stat().st_ino
+
+    def replaced_meanwhile(*args, **kwargs):
+        monkeypatch.setattr(torch, "load", load)
+        for _ in range(50):
+            make([2, 1]).save(target)
+            if target.stat().st_ino == first:
+                break
+        raise RuntimeError("half of one, half of another")
+
+    monkeypatch.setattr(torch, "load", replaced_meanwhile)
+    assert RankingDataset.load(target).fingerprint() == make([2, 1]).fingerprint()

@@ -100,9 +100,9 @@ def test_many_groups_is_the_mean_over_pairs(seed, count):
     for a in range(count):
         for b in range(a):
             pair = (groups == a) | (groups == b)
-            alone = group_disparity(v[pair], merit[pair], groups[pair], undefined=float("nan"))
-            if pair.any() and not alone.isnan():
-                values.append(alone)
+            if pair.any():  # else both groups are absent
+                alone = group_disparity(v[pair], merit[pair], groups[pair], undefined=float("nan"))
+                values += [] if alone.isnan() else [alone]
     expected = torch.stack(values).mean() if values else torch.zeros((), dtype=torch.float64)
     assert_close(group_disparity(v, merit, groups), expected)
 

@@ -14,11 +14,12 @@ import pytest
 import fairpg_lite
 import fairpg_lite.baselines
 import fairpg_lite.data
+from experiments import learners
 from fairpg_lite import PlackettLuce
 
 BOOK = Path(__file__).resolve().parent.parent / "book"
 CHAPTERS = range(1, 16)
-MODULES = (fairpg_lite, fairpg_lite.data, fairpg_lite.baselines)
+MODULES = (fairpg_lite, fairpg_lite.data, fairpg_lite.baselines, learners)
 NUMBERS = r"\d+(?:(?:, | and | to )\d+)*"
 LABEL = r"eq-\d\d-[a-z]+(?:-[a-z]+)*"
 MENTION = re.compile(rf"\bchapters?\s+({NUMBERS})", re.I)
@@ -26,7 +27,7 @@ MENTION = re.compile(rf"\bchapters?\s+({NUMBERS})", re.I)
 
 def public(module):
     """The names that a package passes on."""
-    return [
+    return getattr(module, "__all__", None) or [
         name
         for name, value in vars(module).items()
         if name[0] != "_" and not inspect.ismodule(value)

@@ -18,7 +18,7 @@ from fairpg_lite import (
     position_bias,
     ranking_exposure,
 )
-from fairpg_lite.exact import RaceIntegral
+from fairpg_lite.exact import RaceIntegral, Rule
 from fairpg_lite.nodes import circle, discount_nodes, exponential_sum, log_weights, time_grid
 
 FINE = {"rtol": 0.0, "atol": 1e-8}
@@ -36,9 +36,7 @@ def test_enumeration_agrees_with_subsets(n):
     s = scores(n)
     by_subsets = position_probs_by_subsets(s) @ log2_bias(n)
     bias = log2_bias(n)
-    by_enumeration = torch.stack(
-        [expectation(s, lambda r, i=i: bias[r.index(i)]) for i in range(n)]
-    )
+    by_enumeration = expectation(s, lambda r: bias[[r.index(i) for i in range(n)]])
     assert_close(by_subsets, by_enumeration, **FINE)
 
 
@@ -128,7 +126,7 @@ def test_arbitrary_bias_of_a_thousand_documents():
     assert 0.0 < exposure.min() < exposure.max() < 1.0
 
 
-@pytest.mark.parametrize("n", [3, 10, 1000])
+@pytest.mark.parametrize("n", [3, 10, 300])
 def test_huge_score_ranges(n):
     """Scores from -1e4 to 1e4, apart: the policy is deterministic to the last digit."""
     s = torch.linspace(1e4, -1e4, n, dtype=torch.float64).requires_grad_()
@@ -178,7 +176,7 @@ def test_tolerance_is_kept(tolerance):
 
 def generating(log_w, nodes, log_t, weight):
     """G_i(z_m), node by node."""
-    return RaceIntegral.apply(log_w, nodes, torch.ones_like(nodes), log_t, weight, False)
+    return RaceIntegral.apply(log_w, Rule(nodes, torch.ones_like(nodes), log_t, weight), False)
 
 
 def test_written_out_gradient_equals_finite_differences():
@@ -206,7 +204,8 @@ def test_exposure_is_the_weighted_sum_of_generating_functions(bias, chunk, monke
     assert nodes.is_complex() == (bias is not None)
 
     def fused(x):
-        sums = RaceIntegral.apply(log_weights(x), nodes, coefficients, log_t, weight, True)
+        rule = Rule(nodes, coefficients, log_t, weight)
+        sums = RaceIntegral.apply(log_weights(x), rule, True)
         return torch.real(sums.squeeze(-1))
 
     parts = generating(log_weights(s), nodes, log_t, weight)

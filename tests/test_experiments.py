@@ -10,11 +10,17 @@ import torch
 from scipy import stats
 
 import fairpg_lite as fl
-from experiments import german, methods, plots, synthetic
+from experiments import german, learners, methods, plots, synthetic
 from experiments.methods import Deltr, FairPGRank, PostProcessing, Uniform
-from experiments.names import READINGS, VARIANTS, reading, split_name
 from experiments.problems import GermanData, SyntheticData
-from experiments.summary import summarise, write_summary
+from experiments.summary import (
+    READINGS,
+    VARIANTS,
+    reading,
+    split_name,
+    summarise,
+    write_summary,
+)
 from fairpg_lite import baselines
 
 SMALL = SyntheticData(n_queries=8)
@@ -173,7 +179,7 @@ def test_post_processing_reads_both_ways():
     theirs = PostProcessing(problem, "authors")(6.0, 0)
     assert theirs["d_group"] > 1.5 * start["d_group"]
     data = problem.load(0).test
-    guess = baselines.linear_regression(data)(data.features).detach()
+    guess = learners.linear_regression(data)(data.features).detach()
     matrices = baselines.post_process(data, guess, 6.0, scaling="authors", gain=fl.linear_gain)
     assert theirs["d_group"] == pytest.approx(fl.evaluate(matrices, data).d_group, abs=1e-12)
 
@@ -248,7 +254,7 @@ def test_the_grid_over_theta_is_the_evaluators():
     data = SMALL.load(1).test
     grid = plots.theta_grid(data, (-1.0, 3.0), steps=5)
     for row, column in ((0, 3), (4, 1), (2, 2)):
-        found = fl.evaluate(scorer_with([grid.theta[column], grid.theta[row]]), data)
+        found = fl.evaluate(scorer_with([grid.weights[column], grid.weights[row]]), data)
         assert grid.ndcg[row, column] == pytest.approx(found.ndcg, abs=1e-4)
         assert grid.d_group[row, column] == pytest.approx(found.d_group, abs=1e-4)
 

@@ -160,13 +160,8 @@ def test_chunks_and_parts_are_independent_draws():
 
 
 MEASURE = """
-import resource, sys
+from benchmarks._timing import peak_memory as peak
 from experiments.stand_in import yahoo_like
-def peak():
-    if sys.platform == "linux":  # getrusage would remember the program that started this one
-        status = dict(line.split(":", 1) for line in open("/proc/self/status"))
-        return 1024 * int(status["VmHWM"].split()[0])
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 yahoo_like(2)
 before = peak()
 ds = yahoo_like(19_944)

@@ -15,12 +15,12 @@ from sklearn.metrics import ndcg_score
 
 from experiments import mslr, problems, yahoo, yahoo_files
 from experiments.__main__ import main
+from experiments.learners import gbdt, rank_svm
 from experiments.plots import kept_epoch, tradeoff_panels
 from experiments.problems import load_split
 from experiments.rankers import FairPGRank, RankSVM, data_of, measure
 from experiments.stand_in import yahoo_like
 from fairpg_lite import LinearScorer, RankingDataset, mslr_sample
-from fairpg_lite.baselines import gbdt, rank_svm
 from fairpg_lite.data import save_letor
 from fairpg_lite.sweep import run_cells
 

@@ -115,9 +115,12 @@ def flat(items):
 @pytest.mark.slow
 @ask.needs_chromium
 def test_the_whole_book_fits(built_book, tmp_path):
-    """It had grown to 351 sheets and 16 MB before anybody printed it again."""
+    """It had grown to 351 sheets and 16 MB before anybody printed it again.
+
+    The numbers in the contents are tested above; 000 takes as much room.
+    """
     html, target = shutil.copytree(built_book, tmp_path / "html"), tmp_path / "book.pdf"
-    assert make_pdf(parts_on_paper(), target, html) == []
+    assert make_pdf(parts_on_paper(), target, html, numbered=False) == []
     assert len(pypdf.PdfReader(target).pages) <= SHEETS
     assert target.stat().st_size <= MEGABYTES * 1e6
 

@@ -6,7 +6,6 @@ import math
 import re
 import statistics
 
-import browser as ask
 import numpy as np
 import pytest
 import torch
@@ -15,7 +14,6 @@ import fairpg_lite as fpg
 from experiments.claims import Check, Estimate, decide
 from experiments.claims.measures import ahead
 from tools.check_chapters import ROOT
-from tools.chromium import chromium
 
 PAGES = sorted((ROOT / "book").glob("quiz_*.md"))
 BLOCK = re.compile(r"^```\{quiz\} (.+?)\n:label: (\S+)\n\n(.*?)^```$", re.M | re.S)
@@ -365,15 +363,13 @@ def test_a_spoilt_question_fails_the_build(tmp_path, body, complaint):
         assert complaint in said
 
 
-@pytest.mark.browser
-def test_choosing_by_keyboard_shows_the_feedback(built_book):
-    with chromium() as browser:
-        page = ask.Visit(browser).open(built_book / "book" / "quiz_1.html").page
-        group = page.get_by_role("group").first
-        assert not group.get_by_text("Not so.").first.is_visible()
-        group.get_by_role("radio").first.focus()
-        page.keyboard.press("Space")
-        assert group.get_by_text("Not so.").first.is_visible()
-        page.keyboard.press("ArrowDown")
-        assert group.get_by_text("Right.").is_visible()
-        assert not group.get_by_text("Not so.").first.is_visible()
+def test_choosing_by_keyboard_shows_the_feedback(window, built_book):
+    page = window.open(built_book / "book" / "quiz_1.html").page
+    group = page.get_by_role("group").first
+    assert not group.get_by_text("Not so.").first.is_visible()
+    group.get_by_role("radio").first.focus()
+    page.keyboard.press("Space")
+    assert group.get_by_text("Not so.").first.is_visible()
+    page.keyboard.press("ArrowDown")
+    assert group.get_by_text("Right.").is_visible()
+    assert not group.get_by_text("Not so.").first.is_visible()

@@ -9,7 +9,7 @@ from test_data_dataset import make
 import fairpg_lite as fpg
 from experiments.stand_in import yahoo_like
 from fairpg_lite._check import SEED_LIMIT
-from fairpg_lite.cli._common import WHOLE
+from fairpg_lite.cli._common import whole
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,6 +48,6 @@ def test_every_seed_below_the_limit_serves(where):
 
 
 def test_the_command_line_has_the_same_limit():
-    assert WHOLE(str(SEED_LIMIT - 1)) == SEED_LIMIT - 1
+    assert whole(str(SEED_LIMIT - 1)) == SEED_LIMIT - 1
     with pytest.raises(Exception, match=r"is not a whole number, 0 to 2\^61 - 1"):
-        WHOLE(str(SEED_LIMIT))
+        whole(str(SEED_LIMIT))

@@ -6,7 +6,6 @@ import yaml
 from bs4 import BeautifulSoup
 
 from tools.check_html import problems
-from tools.chromium import chromium
 from tools.make_slides import PLAN, make_slides, slides_of
 
 CHAPTERS = yaml.safe_load(PLAN.read_text())
@@ -26,12 +25,6 @@ OUTSIDE = """() => {
 @pytest.fixture(scope="module")
 def slides(built_book, tmp_path_factory):
     return make_slides(tmp_path_factory.mktemp("slides"), built_book)
-
-
-@pytest.fixture(scope="module")
-def window():
-    with chromium() as browser:
-        yield ask.Visit(browser)
 
 
 def open_slides(window, file):
@@ -120,7 +113,6 @@ def test_what_the_chapter_lost_is_reported_and_gets_its_automatic_slide(article,
     assert titles(slides_of(article, plan, "a", tmp_path / "a.html", []))[1] == "Mine"
 
 
-@ask.needs_chromium
 @pytest.mark.parametrize("index", range(len(CHAPTERS)))
 def test_keys_turn_the_slides_and_everything_fits(window, slides, index):
     page = open_slides(window, slides[index])
@@ -155,7 +147,6 @@ def test_keys_turn_the_slides_and_everything_fits(window, slides, index):
     assert window.requests == []
 
 
-@ask.needs_chromium
 def test_axe_finds_no_barrier_on_any_slide(window, slides):
     page = open_slides(window, slides[0])
     for scheme in ("light", "dark"):
@@ -166,7 +157,6 @@ def test_axe_finds_no_barrier_on_any_slide(window, slides):
             assert [f for f in found if f["impact"] in ask.SEVERE] == []
 
 
-@ask.needs_chromium
 def test_a_slide_that_is_too_full_is_seen(window, slides, tmp_path):
     (tmp_path / "mathjax.js").write_bytes((slides[0].parent / "mathjax.js").read_bytes())
     file = tmp_path / "full.html"

@@ -25,8 +25,7 @@ from sweep_experiments import Careless, Deadly, Failing, Plain, Returning
 
 from fairpg_lite import Cell, _files, _records, grid, load_cells, run_cells, sweep
 from fairpg_lite._records import plain, read_cell, read_table, write_table
-from fairpg_lite._workers import compute
-from fairpg_lite.sweep import collect
+from fairpg_lite.sweep import collect, compute
 
 sweep_module = importlib.import_module("fairpg_lite.sweep")  # the package's `sweep` is a function
 HERE = Path(__file__).parent
@@ -488,15 +487,14 @@ def test_a_killed_worker_costs_nothing_but_time(tmp_path):
 def test_workers_that_always_die_are_given_up_and_not_blamed_on_the_cell(tmp_path, monkeypatch):
     rounds = []
 
-    def outcomes(cells, n_jobs, scheduler, patience):
-        rounds.append([i for i, _ in cells])
-        for i, cell in cells:
-            if i == 1:
-                yield i, MemoryError("the worker is out of memory")
-            else:
-                yield i, compute(cell, torch.float32)
+    def all_but_one(pending, store, n_jobs, scheduler, patience):
+        rounds.append([cell.seed for cell in pending.values()])
+        for path, cell in [*pending.items()]:
+            if cell.seed != 1:
+                store(path, compute(cell, torch.float32))
+        return MemoryError("the worker is out of memory")
 
-    monkeypatch.setattr(sweep_module, "outcomes", outcomes)
+    monkeypatch.setattr(sweep_module, "compute_all", all_but_one)
     with pytest.raises(
         RuntimeError, match=r"1 cells could not be run.*MemoryError: the worker is out of.*seed=1\."
     ):

@@ -72,19 +72,19 @@ def test_a_worker_is_killed_during_the_sweep(cluster, tmp_path, monkeypatch, all
     cluster.wait_for_workers(2, timeout=START)
     before = {worker.pid for worker in cluster.scheduler.workers.values()}
     written, lost = [], []
-    write, outcomes = sweep_module.write_cell, sweep_module.outcomes
+    write, compute_all = sweep_module.write_cell, sweep_module.compute_all
 
     def counted(path, cell):
         written.append(path)
         write(path, cell)
 
     def watched(*args):
-        for got in outcomes(*args):
-            lost.extend([got[1]] if isinstance(got[1], Exception) else [])
-            yield got
+        error = compute_all(*args)
+        lost.extend([] if error is None else [error])
+        return error
 
     monkeypatch.setattr(sweep_module, "write_cell", counted)
-    monkeypatch.setattr(sweep_module, "outcomes", watched)
+    monkeypatch.setattr(sweep_module, "compute_all", watched)
     monkeypatch.setattr(cluster.scheduler, "allowed_failures", allowed)
     flag.touch()
     out = tmp_path / "cluster"

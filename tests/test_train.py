@@ -302,7 +302,7 @@ def test_a_listwise_scorer_does_not_see_the_padding():
 
 @pytest.mark.parametrize(("features", "expected"), [(2, 1), (300, 2)])
 def test_a_small_update_wakes_no_second_thread(monkeypatch, features, expected):
-    monkeypatch.setattr(fl._processes, "SHARED", 1000)
+    monkeypatch.setattr(fl.train, "SHARED", 1000)
     data, seen = synthetic(n_queries=4, n_docs=5), []
     data = data.replace(features=torch.ones(20, features, dtype=torch.float64))
 

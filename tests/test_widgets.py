@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from experiments.sliders import frames, live, short_svg
+from explorables.sliders import frames, live, short_svg
 from fairpg_lite.figures import PALETTE, style, use_style
 from tools.run_chapters import palette_png
 
@@ -72,7 +72,7 @@ def test_the_html_needs_nothing_else_on_the_page():
 def test_two_processes_make_the_same_bytes():
     program = (
         "import hashlib, matplotlib.pyplot as plt\n"
-        "from experiments.sliders import frames\n"
+        "from explorables.sliders import frames\n"
         "def draw(v):\n    plt.plot([0, v], label='x'); plt.legend(); return 'a line that rises'\n"
         "print(hashlib.sha256(frames([1, 2], draw, 'v')._repr_html_().encode()).hexdigest())"
     )
@@ -167,7 +167,7 @@ def test_a_missing_library_names_the_extra(monkeypatch, missing, call):
 
 def test_importing_the_modules_draws_in_no_plotting_library():
     program = (
-        "import sys, experiments.sliders, fairpg_lite.figures\n"
+        "import sys, explorables.sliders, fairpg_lite.figures\n"
         "print(sorted({'matplotlib', 'ipywidgets', 'PIL'} & set(sys.modules)))"
     )
     run = subprocess.run(

@@ -34,6 +34,8 @@ OVERHANG = """() => [...document.querySelectorAll('.page *')]
   .filter(e => !e.closest('svg, mjx-assistive-mml') && e.getClientRects().length
     && e.getBoundingClientRect().right > document.body.getBoundingClientRect().right + 2)
   .map(e => e.tagName + ': ' + e.textContent.trim().slice(0, 60))"""
+FILL_IN = """numbers => document.querySelectorAll('.number').forEach(
+  e => { e.textContent = numbers[e.dataset.for] ?? ''; })"""
 SHEETS, MEGABYTES = 300, 12
 LEFT_OUT = {"book/api"}  # thirty sheets of docstrings, which `help` shows
 TEXT_WIDTH = 642  # CSS pixels between the margins of print.css: 170 mm
@@ -155,9 +157,15 @@ def print_page(page: Any, target: Path) -> None:
 
 
 def make_pdf(
-    parts: list[tuple[str, list[str]]], target: Path = TARGET, folder: Path = built_page.HTML
+    parts: list[tuple[str, list[str]]],
+    target: Path = TARGET,
+    folder: Path = built_page.HTML,
+    numbered: bool = True,
 ) -> list[str]:
-    """Write the PDF and return what reaches over the margin: nothing, if all is well."""
+    """Write the PDF and return what reaches over the margin: nothing, if all is well.
+
+    Without ``numbered`` it is printed once, and the contents say 000 instead of a sheet's number.
+    """
     source = folder / "print.html"  # beside _static, where its formulas and colours come from
     source.write_text(one_page(parts, folder), encoding="utf-8")
     try:
@@ -170,13 +178,9 @@ def make_pdf(
             page.evaluate(MARK_LONG)
             overhang = page.evaluate(OVERHANG)
             print_page(page, target)
-            numbers = sheet_numbers(target)
-            page.evaluate(
-                "numbers => document.querySelectorAll('.number').forEach("
-                "e => { e.textContent = numbers[e.dataset.for] ?? ''; })",
-                numbers,
-            )
-            print_page(page, target)
+            if numbered:
+                page.evaluate(FILL_IN, sheet_numbers(target))
+                print_page(page, target)
     finally:
         source.unlink()
     return list(overhang)

@@ -33,9 +33,6 @@ from jupytext.compare import NotebookDifference, compare_notebooks  # noqa: E402
 from nbclient import NotebookClient  # noqa: E402
 from nbclient.exceptions import CellExecutionError, CellTimeoutError  # noqa: E402
 
-from experiments.sliders import short_svg  # noqa: E402
-from fairpg_lite._extras import require  # noqa: E402
-
 PATTERNS = ("[0-9][0-9]_*.md", "A[0-9]_*.md", "coursework/*.md")
 SECONDS_PER_CELL = 600  # against hanging only, as nbval's limit in pyproject.toml
 # What makes a run repeatable; conftest.py sets the same for nbval.
@@ -102,6 +99,8 @@ def tidy(notebook: nbformat.NotebookNode) -> None:
             if "image/png" in data:
                 data["image/png"] = _small(data["image/png"])
             if "image/svg+xml" in data:
+                from explorables.sliders import short_svg  # it brings PyTorch
+
                 data["image/svg+xml"] = short_svg(data["image/svg+xml"])
 
 
@@ -130,6 +129,8 @@ def palette_png(png: bytes, colours: int = 128) -> bytes:
     Matplotlib stamps its version into a PNG; without the stamp a chapter's file changes only when
     the picture does. 128 colours are more than a line or bar chart with smooth edges uses.
     """
+    from fairpg_lite._extras import require  # it brings PyTorch
+
     image = require("PIL.Image", "plots")
     with image.open(io.BytesIO(png)) as picture:
         white = image.new("RGBA", picture.size, "white")
