@@ -59,10 +59,12 @@ def pytest_collection_modifyitems(items):
         if browser is None and item.get_closest_marker("browser"):
             item.add_marker(pytest.mark.skip(reason=NO_BROWSER))
     # Files with long tests first: else one process ends with such a file, and the other waits. One
-    # process builds the book, and those who look at it come after other work, not to wait for it.
+    # process builds the book, and those who look at it come after other work, not to wait for it;
+    # another compiles what many call, who would each compile it again before it is stored.
     long = {item.path for item in items if any(item.get_closest_marker(mark) for mark in LONG)}
     book = dict.fromkeys(item.path for item in items if item.get_closest_marker("build"))
     ahead = {path: 2 if path in book else 1 for path in long} | {path: 0 for path in [*book][:1]}
+    ahead |= {path: 0 for path in long if path.name == "test_compiled.py"}
     items.sort(key=lambda item: ahead.get(item.path, 3))
 
 

@@ -26,6 +26,7 @@ HEAVY = (
     "numpy",
     "hypothesis.extra.numpy",
     "joblib",
+    "numba",
     "matplotlib.pyplot",
     "scipy.optimize",
     "scipy.stats",

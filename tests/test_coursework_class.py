@@ -160,11 +160,12 @@ def test_a_seed_that_was_set_is_the_one_that_counts(tmp_path):
 
 def test_questions_cost_no_reference():
     """PyTorch's way to pickle a generator cost one to None; after ninety students none was left."""
-    stream = torch.Generator().manual_seed(3)
+    stream, rounds = torch.Generator().manual_seed(3), 1000
     before = sys.getrefcount(None)
-    for _ in range(1000):
+    for _ in range(rounds):
         question = pickle.dumps({"generator": stream, "scores": torch.ones(2)})
-    assert abs(sys.getrefcount(None) - before) < 100
+    # Others in this process take and leave some meanwhile; that way it was one for each question.
+    assert abs(sys.getrefcount(None) - before) < rounds / 2
     theirs = pickle.loads(question)["generator"]
     assert torch.equal(torch.rand(5, generator=theirs), torch.rand(5, generator=stream))
 
