@@ -115,6 +115,7 @@ def can_run(profile: Profile, level: str) -> bool:
 def environment(profile: Profile, features: Iterable[str]) -> dict[str, str]:
     """The variables of a run under the profile; conftest.py hands the threads on to the kernels."""
     settings = {**profile.switches, "FAIRPG_TEST_THREADS": str(profile.threads)}
+    settings["OMP_WAIT_POLICY"] = "PASSIVE"  # more threads than cores would wait in endless loops
     without = [f for f in features if any(f.startswith(w) for w in profile.numpy_without)]
     if without:  # NumPy refuses names that this processor does not have
         settings["NPY_DISABLE_CPU_FEATURES"] = " ".join(without)
