@@ -17,7 +17,7 @@ JOBS   ?= 1
 ARGS   ?=
 PAGE   ?= coursework/assignment.ipynb
 
-.PHONY: help setup book reproduce pdf lab handout slides test check portable fragile sizes lint format bench run-chapters lock clean
+.PHONY: help setup book reproduce pdf lab handout slides test check portable fragile sizes lint style format bench run-chapters lock clean
 
 help:  ## list these commands
 	@echo "fairpg-lite: fairness of exposure in learning to rank"
@@ -52,18 +52,22 @@ handout: setup  ## make the students' zip of the coursework; ARGS="--week 1" for
 slides: book  ## make slides of chapters 1 to 8, with notes, in _build/slides
 	$(BIN)/python -m tools.make_slides
 
-lint: setup  ## check style, types and spelling
+lint: style  ## check style, types and spelling
+	$(BIN)/mypy
+
+style: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
 	$(BIN)/codespell
 
 format: setup  ## rewrite the sources in the house style
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-test: lint  ## everything: style, module, doctests, chapters (nbval), pairing, build
-	$(BIN)/python -m pytest $(PYTEST_ARGS) $(TESTS)
+test: style  ## everything: style, types, module, doctests, chapters (nbval), pairing, build
+	$(BIN)/mypy & types=$$!; $(BIN)/python -m pytest $(PYTEST_ARGS) $(TESTS); tests=$$?; \
+	  wait $$types || { echo "mypy found wrong types: above, or again with make lint"; exit 1; }; \
+	  exit $$tests
 
 check: lint  ## the quick loop while you change the module: style, and its tests but the slow ones
 	$(BIN)/python -m pytest -q $(PYTEST_ARGS) -m "not (slow or browser or build or chapter)" tests fairpg_lite
