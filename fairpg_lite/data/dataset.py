@@ -257,10 +257,8 @@ class RankingDataset:
         with open(path, "rb") as held:  # torch opens a file twice; no other gets this one's inode
             try:
                 # Plain values and tensors only: weights_only runs no code of the file.
-                made_by, expected, fields, info = torch.load(
-                    path, "cpu", mmap=True, weights_only=True
-                )
-                if made_by != FORMAT or arrays.digest({**fields, "features": None}) != expected:
+                kind, expected, fields, info = torch.load(path, "cpu", mmap=True, weights_only=True)
+                if kind != FORMAT or arrays.digest({**fields, "features": None}) != expected:
                     raise ValueError("its format or its checksum is another")
                 rest = {name: copy.deepcopy(x) for name, x in fields.items() if name != "features"}
                 return cls(features=fields["features"], **rest, info=info)
