@@ -17,6 +17,10 @@ ROOT = Path(__file__).resolve().parent
 # One thread, unless tools/portable.py asks for more.
 os.environ["OMP_NUM_THREADS"] = os.environ.get("FAIRPG_TEST_THREADS", "1")
 os.environ["PYTHONHASHSEED"] = "0"
+# Training makes and drops tensors of the same sizes. The C library returns their memory each time
+# and asks for it again, for a fifth of a chapter's time, unless told to keep so many bytes.
+for name, size in {"MMAP_THRESHOLD": 64, "TRIM_THRESHOLD": 256, "TOP_PAD": 16}.items():
+    os.environ.setdefault(f"MALLOC_{name}_", str(size * 2**20))
 # Kernels run inside book/: without this they would miss a checkout that is not installed.
 os.environ["PYTHONPATH"] = os.pathsep.join(
     [str(ROOT), str(ROOT / "book"), *filter(None, [os.environ.get("PYTHONPATH")])]
