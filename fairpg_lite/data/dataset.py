@@ -256,7 +256,6 @@ class RankingDataset:
         """Read what `save` wrote: features memory-mapped, all else verified, no code run."""
         with open(path, "rb") as held:  # torch opens a file twice; no other gets this one's inode
             try:
-                # Plain values and tensors only: weights_only runs no code of the file.
                 kind, expected, fields, info = torch.load(path, "cpu", mmap=True, weights_only=True)
                 if kind != FORMAT or arrays.digest({**fields, "features": None}) != expected:
                     raise ValueError("its format or its checksum is another")
