@@ -11,6 +11,9 @@ TESTS  ?= tests fairpg_lite book
 # Three processes for two cores, as some of them wait. In conftest.py's order; xdist's own begins with the files that have the most tests.
 PYTEST_ARGS ?= -n 3 --dist loadfile --no-loadscope-reorder
 
+# Some machines set this, and then each of two hundred processes compiles our modules again.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 NAME   ?= synthetic
 JOBS   ?= 1

@@ -4,6 +4,7 @@ The variables are set here, not in a fixture, because nbval starts its kernels f
 they inherit them; tools/run_chapters.py sets the same when it stores a chapter's outputs.
 """
 
+import gc
 import hashlib
 import os
 import shutil
@@ -70,6 +71,10 @@ def pytest_collection_modifyitems(items):
     ahead = {path: 2 if path in book else 1 for path in long} | {path: 0 for path in [*book][:1]}
     ahead |= {path: 0 for path in long if path.name == "test_compiled.py"}
     items.sort(key=lambda item: ahead.get(item.path, 3))
+
+
+def pytest_collection_finish():
+    gc.freeze()  # modules and tests stay to the end: no use in going through them again and again
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)  # so that it is the last line of all

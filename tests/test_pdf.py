@@ -8,8 +8,9 @@ import pytest
 from bs4 import BeautifulSoup
 
 from tools import built_page
+from tools import make_pdf as printing
 from tools.check_chapters import ROOT, files_in
-from tools.make_pdf import MEGABYTES, SHEETS, make_pdf, one_page, parts_on_paper, sheet_numbers
+from tools.make_pdf import make_pdf, one_page, parts_on_paper, sheet_numbers
 
 PARTS = [("", ["book/intro"]), ("A part", ["book/01_ten_candidates"])]
 
@@ -112,17 +113,33 @@ def flat(items):
             yield item
 
 
-@pytest.mark.slow
 @ask.needs_chromium
-def test_the_whole_book_fits(built_book, tmp_path):
-    """It had grown to 351 sheets and 16 MB before anybody printed it again.
+@pytest.mark.parametrize(
+    ("sheets", "megabytes", "overhang", "words"),
+    [
+        (99, 9, [], None),
+        (1, 9, [], "nobody prints that"),
+        (99, 1e-3, [], "nobody prints that"),
+        (99, 9, ["DIV: far too wide"], "over the margin: DIV"),
+    ],
+)
+def test_what_does_not_fit_on_paper_is_an_error(
+    printed, monkeypatch, capsys, sheets, megabytes, overhang, words
+):
+    """It had grown to 351 sheets and 16 MB before anybody printed it again."""
+    monkeypatch.setattr(printing, "make_pdf", lambda parts, target, folder: overhang)
+    monkeypatch.setattr(printing, "SHEETS", sheets)
+    monkeypatch.setattr(printing, "MEGABYTES", megabytes)
+    assert printing.main(printed[1]) == (words is not None)
+    assert words is None or words in capsys.readouterr().out
 
-    The numbers in the contents are tested above; 000 takes as much room.
-    """
-    html, target = shutil.copytree(built_book, tmp_path / "html"), tmp_path / "book.pdf"
-    assert make_pdf(parts_on_paper(), target, html, numbered=False) == []
-    assert len(pypdf.PdfReader(target).pages) <= SHEETS
-    assert target.stat().st_size <= MEGABYTES * 1e6
+
+def test_the_whole_book_is_what_ci_prints():
+    """Not this suite: it takes half a minute."""
+    assert "make pdf" in (ROOT / ".ci" / "run").read_text()
+    on_paper = {name for _, names in parts_on_paper() for name in names}
+    everything = {name for _, names in built_page.parts_in_order() for name in names}
+    assert everything - on_paper == {"book/api"}
 
 
 @ask.needs_chromium

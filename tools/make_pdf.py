@@ -160,12 +160,8 @@ def make_pdf(
     parts: list[tuple[str, list[str]]],
     target: Path = TARGET,
     folder: Path = built_page.HTML,
-    numbered: bool = True,
 ) -> list[str]:
-    """Write the PDF and return what reaches over the margin: nothing, if all is well.
-
-    Without ``numbered`` it is printed once, and the contents say 000 instead of a sheet's number.
-    """
+    """Write the PDF and return what reaches over the margin: nothing, if all is well."""
     source = folder / "print.html"  # beside _static, where its formulas and colours come from
     source.write_text(one_page(parts, folder), encoding="utf-8")
     try:
@@ -178,9 +174,8 @@ def make_pdf(
             page.evaluate(MARK_LONG)
             overhang = page.evaluate(OVERHANG)
             print_page(page, target)
-            if numbered:
-                page.evaluate(FILL_IN, sheet_numbers(target))
-                print_page(page, target)
+            page.evaluate(FILL_IN, sheet_numbers(target))
+            print_page(page, target)
     finally:
         source.unlink()
     return list(overhang)
@@ -194,12 +189,12 @@ def parts_on_paper() -> list[tuple[str, list[str]]]:
     ]
 
 
-def main() -> int:
-    overhang = make_pdf(parts_on_paper())
+def main(target: Path = TARGET, folder: Path = built_page.HTML) -> int:
+    overhang = make_pdf(parts_on_paper(), target, folder)
     for line in overhang:
         print(f"over the margin: {line}")
-    sheets, size = sheet_count(TARGET), TARGET.stat().st_size / 1e6
-    print(f"{TARGET} ({sheets} sheets, {size:.1f} MB)")
+    sheets, size = sheet_count(target), target.stat().st_size / 1e6
+    print(f"{target} ({sheets} sheets, {size:.1f} MB)")
     too_much = sheets > SHEETS or size > MEGABYTES
     if too_much:
         print(f"more than {SHEETS} sheets or {MEGABYTES} MB: nobody prints that")
