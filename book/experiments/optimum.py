@@ -80,7 +80,7 @@ def optimum_path(
 
     def loss(weights: np.ndarray, lam: float, slope: bool = True) -> Any:
         leaf = torch.tensor(weights, dtype=torch.float64, requires_grad=slope)
-        ndcg, d_group = measured(batch, leaf, 1e-5 if slope else 1e-8)  # a climb may be coarse
+        ndcg, d_group = measured(batch, leaf)
         found = lam * d_group - ndcg
         if not slope:
             return found.item()
