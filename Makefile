@@ -67,13 +67,16 @@ format: setup  ## rewrite the sources in the house style
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-test: style  ## everything: style, types, module, doctests, chapters (nbval), pairing, build
-	$(BIN)/mypy & types=$$!; $(BIN)/python -m pytest $(PYTEST_ARGS) $(TESTS); tests=$$?; \
+# Types are checked while the tests run.
+beside_types = $(BIN)/mypy & types=$$!; $(BIN)/python -m pytest $(PYTEST_ARGS) $(1); tests=$$?; \
 	  wait $$types || { echo "mypy found wrong types: above, or again with make lint"; exit 1; }; \
 	  exit $$tests
 
-check: lint  ## the quick loop while you change the module: style, and its tests but the slow ones
-	$(BIN)/python -m pytest -q $(PYTEST_ARGS) -m "not (slow or browser or build or chapter)" tests fairpg_lite
+test: style  ## everything: style, types, module, doctests, chapters (nbval), pairing, build
+	$(call beside_types,$(TESTS))
+
+check: style  ## the quick loop while you change the module: style, types, its tests but the slow ones
+	$(call beside_types,-q -m "not (slow or browser or build or chapter)" tests fairpg_lite)
 
 portable: setup  ## chapters and tests as on other machines; ARGS="--profiles avx2 --chapters 11"
 	$(BIN)/python -m tools.portable $(ARGS)
