@@ -8,8 +8,11 @@ STAMP  := $(VENV)/.installed
 TORCH  ?=
 # What pytest collects: the module's tests, its doctests, and every chapter by nbval.
 TESTS  ?= tests fairpg_lite book
-# Three processes for two cores, as some of them wait. In conftest.py's order; xdist's own begins with the files that have the most tests.
-PYTEST_ARGS ?= -n 3 --dist loadfile --no-loadscope-reorder
+# Three processes for two cores, as some of them wait; in `make check` none does.
+WORKERS = 3
+check: WORKERS = 2
+# In conftest.py's order; xdist's own begins with the files that have the most tests.
+PYTEST_ARGS ?= -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 # Some machines set this, and then each of two hundred processes compiles our modules again.
 unexport PYTHONDONTWRITEBYTECODE

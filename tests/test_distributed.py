@@ -104,6 +104,7 @@ def test_a_checkpoint_is_of_one_process(found):
     assert all("a checkpoint is of one process" in answer["error"] for answer in found[5])
 
 
+@pytest.mark.slow
 def test_torchrun_prints_what_chapter_15_says(tmp_path):
     """The chapter's script, by its command; two processes may print into each other's lines."""
     text = (ROOT / "book" / "15_cluster.md").read_text()

@@ -70,6 +70,7 @@ def test_chapters_alone():
     assert all(name in result.stdout for name in chapters)
 
 
+@pytest.mark.slow
 def test_ten_lines_print_what_the_readme_says():
     (code,) = [body for kind, body in REST if kind == "python"]
     (shown,) = [body for kind, body in REST if kind == "text"]
@@ -105,6 +106,7 @@ def test_the_command_line_prints_what_the_readme_says(tmp_path):
     assert {"table.csv", "tradeoff.png", "tradeoff.svg", "models"} <= made
 
 
+@pytest.mark.slow
 def test_the_sweep_from_python_is_that_of_the_command_line(tmp_path):
     (code, _), ((_, shown),) = (
         [b for b in blocks(part) if b[0] == kind]
@@ -125,6 +127,7 @@ def test_the_sweep_from_python_is_that_of_the_command_line(tmp_path):
             )
 
 
+@pytest.mark.slow
 def test_lightgbms_scores_print_what_the_readme_says():
     _, code = [body for kind, body in blocks(FROM_PYTHON) if kind == "python"]
     (shown,) = [body for kind, body in blocks(FROM_PYTHON) if kind == "text"]

@@ -70,6 +70,7 @@ def test_killed_and_called_again(tmp_path, monkeypatch):
     assert len(pd.read_csv(tmp_path / "killed" / "table.csv")) == 6
 
 
+@pytest.mark.slow
 def test_two_processes_and_a_hidden_layer(tmp_path):
     one = run(tmp_path / "one", hidden=3, valid=TEST)
     pd.testing.assert_frame_equal(one, run(tmp_path / "two", hidden=3, valid=TEST, n_jobs=2))

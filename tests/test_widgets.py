@@ -69,6 +69,7 @@ def test_the_html_needs_nothing_else_on_the_page():
     assert names.index("label") < names.index("span") < names.index("input")
 
 
+@pytest.mark.slow
 def test_two_processes_make_the_same_bytes():
     program = (
         "import hashlib, matplotlib.pyplot as plt\n"
