@@ -145,12 +145,15 @@ def test_a_fragile_chapter_is_found(tmp_path, capsys):
     """Two numbers from the same input: one survives, of the other too many digits are printed."""
     source = 'import torch\nx = torch.tensor([0.3], dtype=torch.float64)\nprint(f"{x[0]:.4f}")'
     cells = [source, 'print(f"{1e11 * (x[0] - 0.3):.4f}")', "assert x[0] == 0.3"]
+    there = "import torch; assert torch.tensor(0.3, dtype=torch.float64) == 0.3"  # a worker
+    start = f'subprocess.check_call([sys.executable, "-c", "{there}"])'
+    cells.append(f"import subprocess, sys\n{start}")
     book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
-    for cell, text in zip(book.cells, ("0.3000\n", "0.0000\n", ""), strict=True):
+    for cell, text in zip(book.cells, ("0.3000\n", "0.0000\n", "", ""), strict=True):
         cell.outputs = [nbformat.v4.new_output("stream", text=text)] if text else []
     nbformat.write(book, tmp_path / "01_a.ipynb")
     (tmp_path / "01_a.md").touch()
     assert fragile.main([], tmp_path) == 1
     said = capsys.readouterr().out
-    assert "2 printed numbers, 1 moved; 1 cells failed a check of their own." in said
+    assert "2 printed numbers, 1 moved; 2 cells failed a check of their own." in said
     assert "cell 1: 0.0000 became" in said

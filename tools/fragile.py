@@ -3,8 +3,7 @@
 Every chapter is run again with its inputs and initial weights moved by one part in 10^12
 (tools/nudge.py says which), and what it prints is compared with what is stored. A number that moves
 would move on another processor too. The tool finds them here, before a reader does. Figures are not
-compared, nor cells whose output nbval leaves alone; worker processes that a chapter starts are not
-moved.
+compared, nor cells whose output nbval leaves alone. Processes that a chapter starts are moved too.
 
     python -m tools.fragile --chapters 04 11
 """
@@ -16,6 +15,7 @@ import copy
 import os
 import re
 import sys
+import tempfile
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -88,14 +88,18 @@ def examine(notebook: Path) -> Found:
     for cell in moving.cells:
         if cell.cell_type == "code":
             cell.outputs = []
-    NotebookClient(
+    client = NotebookClient(
         moving,
         timeout=SECONDS_PER_CELL,
         kernel_name="python3",
         allow_errors=True,
         extra_arguments=["--log-level=ERROR"],
         resources={"metadata": {"path": str(notebook.parent)}},
-    ).execute()
+    )
+    with tempfile.TemporaryDirectory() as folder:  # Python runs this file of it whenever it starts
+        Path(folder, "sitecustomize.py").write_text(NUDGE)
+        path = os.pathsep.join([folder, str(ROOT), os.environ.get("PYTHONPATH", "")])
+        client.execute(env={**os.environ, "PYTHONPATH": path})
     first = moving.cells.pop(0)
     if first.outputs:
         raise RuntimeError(f"fragile: the inputs could not be moved: {first.outputs}")

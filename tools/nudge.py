@@ -43,7 +43,9 @@ def _of_the_chapter(make: Callable[..., Tensor]) -> Callable[..., Tensor]:
 
 
 def install() -> None:
-    """Wrap what is moved, once per process."""
+    """Wrap what is moved; a second time changes nothing."""
+    if hasattr(torch.tensor, "__wrapped__"):
+        return
     from fairpg_lite import LinearScorer, MLPScorer
     from fairpg_lite.data import RankingDataset
 
