@@ -8,7 +8,7 @@ STAMP  := $(VENV)/.installed
 TORCH  ?=
 # What pytest collects: the module's tests, its doctests, and every chapter by nbval.
 TESTS  ?= tests fairpg_lite book
-# Three processes for two cores, as some of them wait; in `make check` none does.
+# Three processes for two cores, as some of them wait; in `make check` hardly any does.
 WORKERS = 3
 check: WORKERS = 2
 # In conftest.py's order; xdist's own begins with the files that have the most tests.
