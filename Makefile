@@ -23,7 +23,7 @@ JOBS   ?= 1
 ARGS   ?=
 PAGE   ?= coursework/assignment.ipynb
 
-.PHONY: help setup book reproduce pdf lab handout slides test check portable fragile sizes lint style format bench run-chapters lock clean
+.PHONY: help setup book reproduce pdf lab handout slides test check portable fragile lint style format bench run-chapters lock clean
 
 help:  ## list these commands
 	@echo "fairpg-lite: fairness of exposure in learning to rank"
@@ -86,9 +86,6 @@ portable: setup  ## chapters and tests as on other machines; ARGS="--profiles av
 
 fragile: setup  ## which printed numbers move when inputs move by 1e-12; ARGS="--chapters 11"
 	$(BIN)/python -m tools.fragile $(ARGS)
-
-sizes: setup  ## how many lines and files each ring has, beside its limit
-	$(BIN)/python -m tools.sizes
 
 bench: setup  ## measure speed and accuracy; prints tables of ratios
 	$(BIN)/python -m benchmarks

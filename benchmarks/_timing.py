@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from fairpg_lite import _records
+from fairpg_lite.sweeps import records as _records
 
 RESULTS = Path(__file__).parent / "results"
 

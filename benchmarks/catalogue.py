@@ -14,7 +14,7 @@ import torch
 
 from benchmarks import _timing
 from fairpg_lite import LinearScorer, RankingDataset, TrainConfig
-from fairpg_lite.train import _Run
+from fairpg_lite.training.loop import _Run
 
 COMMAND = "python -m benchmarks.catalogue"
 BASE = {"queries": 1000, "documents": 24, "features": 136, "samples": 10}

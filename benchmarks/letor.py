@@ -16,7 +16,7 @@ from sklearn.datasets import load_svmlight_file
 from experiments import yahoo_files
 from experiments.stand_in import yahoo_like
 from fairpg_lite.data import RankingDataset, load_letor, save_letor
-from fairpg_lite.data.sets import mslr_raw
+from fairpg_lite.data.mslr import mslr_raw
 
 REPEATS = 5
 

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from benchmarks import _timing
 from fairpg_lite import exponential_gain, group_disparity, position_bias
-from fairpg_lite.baselines import fair_ranking_lp, group_rows
+from fairpg_lite.post_processing import fair_ranking_lp, group_rows
 
 LAM = 100.0
 Query = tuple[Tensor, Tensor]

@@ -10,7 +10,9 @@ from unittest.mock import patch
 import torch
 
 from benchmarks import _timing
-from fairpg_lite import LinearScorer, MLPScorer, RankingDataset, TrainConfig, compiled, fit, train
+from fairpg_lite import LinearScorer, MLPScorer, RankingDataset, TrainConfig, fit
+from fairpg_lite.compiled import epochs as compiled
+from fairpg_lite.training import loop as train
 
 COMMAND = "python -m benchmarks.threads"
 #: (scorer, queries per update, documents per query, features); the last two compiled

@@ -33,13 +33,13 @@ from fairpg_lite import (
     evaluate,
     german_credit,
 )
-from fairpg_lite.compiled import Epoch
-from fairpg_lite.compiled_epoch import backward, forward, update
-from fairpg_lite.compiled_kernels import _FAST, exact, log_weights, sampled
+from fairpg_lite.compiled.epochs import Epoch
+from fairpg_lite.compiled.kernels import _FAST, exact, log_weights, sampled
+from fairpg_lite.compiled.loops import backward, forward, update
 from fairpg_lite.exact import exact_err
 from fairpg_lite.metrics import satisfaction
 from fairpg_lite.scorers import score
-from fairpg_lite.train import _Run
+from fairpg_lite.training.loop import _Run
 
 COMMAND = "python -m benchmarks.training"
 # Queries per round: a random handful for the literal loop, more for autograd by single queries, and

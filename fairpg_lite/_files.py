@@ -77,3 +77,13 @@ def _runs(process: int) -> bool:
     except OSError as error:  # another user's process is there, too
         return not isinstance(error, ProcessLookupError)
     return True
+
+
+@contextmanager
+def refusing(what: str, remedy: str) -> Iterator[None]:
+    """Reading what a stranger may have written: whatever fails is one error that says so."""
+    try:
+        yield
+    except (TypeError, ValueError, KeyError, AttributeError, RuntimeError, OverflowError) as error:
+        why = f"no {error}" if isinstance(error, KeyError) else " ".join(str(error).split())
+        raise ValueError(f"{what} is damaged: {why}; {remedy}.") from error

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from fairpg_lite import _check
-from fairpg_lite.exposure import pieces
+from fairpg_lite._memory import pieces
 
 
 def _check_inputs(where: str, exposure: Tensor, merit: Tensor, mask: Tensor | None) -> Tensor:

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from fairpg_lite._check import differentiable_once
-from fairpg_lite.exposure import pieces
+from fairpg_lite._memory import pieces
 from fairpg_lite.nodes import discount_nodes, log_weights, named_nodes, reachable, times
 
 #: Default accuracy of exact exposure, with errors of about 1e-11 in v and 1e-9 in its gradient.

@@ -11,9 +11,6 @@ from torch import Tensor
 
 from fairpg_lite import _check
 
-# Elements of the largest temporary table.
-_CHUNK = 1_000_000
-
 
 def position_bias(
     n: int,
@@ -84,9 +81,3 @@ def ranking_exposure(rankings: Tensor, position_bias: Tensor, mask: Tensor | Non
     exposure = torch.zeros(rankings.shape, dtype=position_bias.dtype, device=rankings.device)
     exposure = exposure.scatter(-1, rankings, position_bias[:n].expand(rankings.shape))
     return exposure if mask is None else exposure * mask
-
-
-def pieces(length: int, cells: int) -> list[slice]:
-    """Slices of an axis, each with as many steps of so many cells as make about a million."""
-    size = max(1, _CHUNK // max(1, cells))
-    return [slice(i, i + size) for i in range(0, length, size)]

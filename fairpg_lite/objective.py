@@ -10,11 +10,11 @@ import torch
 from torch import Tensor
 
 from fairpg_lite import metrics
-from fairpg_lite.config import GROUP_DISPARITIES, TrainConfig
+from fairpg_lite.batch import Batch
 from fairpg_lite.disparity import group_disparity, individual_disparity
 from fairpg_lite.policy import PlackettLuce
 from fairpg_lite.relevance import merit_of
-from fairpg_lite.scorers import Batch
+from fairpg_lite.training.config import GROUP_DISPARITIES, TrainConfig
 
 
 class Terms(NamedTuple):

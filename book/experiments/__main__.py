@@ -28,9 +28,10 @@ from pathlib import Path
 
 from experiments import REPRODUCTIONS, reproduction, summary
 from fairpg_lite._files import probe
-from fairpg_lite.cli import _common as cli
+from fairpg_lite.cli import options as cli
 from fairpg_lite.cli import run_command
-from fairpg_lite.sweep import collect, run_cells
+from fairpg_lite.sweeps.records import collect
+from fairpg_lite.sweeps.running import run_cells
 
 PROGRAM = "python -m experiments"
 ROOT = Path(__file__).resolve().parents[2]

@@ -9,7 +9,7 @@ from typing import Any
 
 from experiments.methods import FairPGRank, Uniform, few, rivals
 from experiments.problems import GermanData
-from fairpg_lite.sweep import Cell, grid
+from fairpg_lite.sweeps.records import Cell, grid
 
 DATA = (
     "German Credit (Statlog; Hofmann 1994, doi 10.24432/C5NC77, CC BY 4.0) as ranking queries of "

@@ -27,7 +27,7 @@ from torch import Tensor, nn
 
 from fairpg_lite._extras import require
 from fairpg_lite.data import RankingDataset
-from fairpg_lite.evaluate import evaluate
+from fairpg_lite.evaluation import evaluate
 from fairpg_lite.scorers import LinearScorer
 
 __all__ = ["deltr", "deltr_loss", "gbdt", "linear_regression", "rank_svm", "top_exposure_gap"]

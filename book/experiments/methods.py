@@ -15,14 +15,14 @@ from torch import Tensor, nn
 
 from experiments import learners, mixtures
 from experiments.problems import Parts, Problem
-from fairpg_lite import baselines
-from fairpg_lite.config import TrainConfig
+from fairpg_lite import post_processing as baselines
 from fairpg_lite.data import RankingDataset
-from fairpg_lite.evaluate import evaluate
+from fairpg_lite.evaluation import evaluate
 from fairpg_lite.relevance import exponential_gain, linear_gain
 from fairpg_lite.scorers import LinearScorer
-from fairpg_lite.sweep import Cell, grid
-from fairpg_lite.train import fit
+from fairpg_lite.sweeps.records import Cell, grid
+from fairpg_lite.training.config import TrainConfig
+from fairpg_lite.training.loop import fit
 
 
 def measures(policy: Any, dataset: RankingDataset, prefix: str = "", **how: Any) -> dict[str, Any]:

@@ -16,7 +16,8 @@ from torch import Tensor
 import fairpg_lite as fl
 from experiments.optimum import bias_of, means, whole_batch
 from experiments.summary import Cells, by_seed, split_name
-from fairpg_lite.scorers import Batch, Scorer, score
+from fairpg_lite.batch import Batch
+from fairpg_lite.scorers import Scorer, score
 
 #: Probabilities of a random list at which D_group is stored. At 0 it is the policy's, at 1 it is 0.
 CHANCES = tuple(round(0.05 * k, 2) for k in range(1, 20))

@@ -9,7 +9,7 @@ the first, which hardly moved from the nearly uniform start; ``kept_epoch(cell)`
 from typing import Any
 
 from experiments.rankers import COLUMNS, DATA, protocol
-from fairpg_lite.sweep import Cell
+from fairpg_lite.sweeps.records import Cell
 
 __all__ = ["COLUMNS", "DATA", "plan"]
 

@@ -20,7 +20,7 @@ from torch import Tensor
 import fairpg_lite as fl
 from fairpg_lite import RankingDataset
 from fairpg_lite._files import write_whole
-from fairpg_lite.scorers import Batch
+from fairpg_lite.batch import Batch
 
 STORED = Path(__file__).resolve().parents[2] / "results" / "synthetic" / "optimum.csv"
 #: Between 0 and 5 no finite weights need be best.

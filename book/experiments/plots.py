@@ -11,7 +11,7 @@ from experiments.optimum import Achieved, measured, whole_batch
 from experiments.summary import Cells, finished, reading, split_name
 from fairpg_lite.data import RankingDataset
 from fairpg_lite.figures import PALETTE
-from fairpg_lite.sweep import as_table
+from fairpg_lite.sweeps.running import as_table
 
 #: Colour and marker of the methods in a trade-off.
 LOOKS = {

@@ -11,12 +11,12 @@ from torch import nn
 from experiments.learners import CS, gbdt, rank_svm
 from experiments.problems import Split, describe, load_split
 from experiments.summary import Cells, finished
-from fairpg_lite.config import TrainConfig
 from fairpg_lite.data import RankingDataset
-from fairpg_lite.evaluate import evaluate
+from fairpg_lite.evaluation import evaluate
 from fairpg_lite.scorers import LinearScorer, MLPScorer
-from fairpg_lite.sweep import Cell, grid
-from fairpg_lite.train import fit
+from fairpg_lite.sweeps.records import Cell, grid
+from fairpg_lite.training.config import TrainConfig
+from fairpg_lite.training.loop import fit
 
 #: Learning rates of the paper's appendix, by model.
 PAPER_LR = {"linear": 1e-3, "neural": 5e-5}

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.stats import t
 
 from fairpg_lite._files import write_whole
-from fairpg_lite.sweep import as_table
+from fairpg_lite.sweeps.running import as_table
 
 Cells = Iterable[Mapping[str, Any]]
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from experiments.methods import FairPGRank, Fixed, few, rivals
 from experiments.problems import SyntheticData
-from fairpg_lite.sweep import Cell, grid
+from fairpg_lite.sweeps.records import Cell, grid
 
 DATA = (
     "Synthetic data after the paper's Section 4.2, drawn by fairpg_lite.synthetic: queries of 10 "

@@ -19,7 +19,8 @@ import pandas as pd
 from experiments.problems import load_split
 from experiments.rankers import COLUMNS, DATA, protocol
 from experiments.summary import Cells, finished
-from fairpg_lite.sweep import Cell, load_cells, run_cells
+from fairpg_lite.sweeps.records import Cell, load_cells
+from fairpg_lite.sweeps.running import run_cells
 
 __all__ = ["COLUMNS", "DATA", "own_table", "plan", "table"]
 

@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from fairpg_lite._version import __version__
-from fairpg_lite.cli import _common as cli
 from fairpg_lite.cli import commands
+from fairpg_lite.cli import options as cli
 
 _DESCRIPTION = """\
 Fair rankings from the command line: train a Fair-PG-Rank policy on LETOR/SVMlight files,

@@ -15,17 +15,19 @@ from typing import Any, TextIO
 import numpy as np
 import torch
 
-from fairpg_lite import train as training
 from fairpg_lite._files import clear_leftovers, probe, whole_file
-from fairpg_lite.budget import fit_to_budget
-from fairpg_lite.cli import _common as cli
-from fairpg_lite.config import GROUP_DISPARITIES, TrainConfig
+from fairpg_lite.cli import options as cli
 from fairpg_lite.data import RankingDataset
-from fairpg_lite.evaluate import MEASURES
-from fairpg_lite.evaluate import evaluate as judge
-from fairpg_lite.figures import plot_tradeoff, style, tradeoff
-from fairpg_lite.models import Preparation, SavedModel, load_model, save_model
+from fairpg_lite.evaluation import MEASURES
+from fairpg_lite.evaluation import evaluate as judge
+from fairpg_lite.figures import plot_tradeoff, style
+from fairpg_lite.models.model_file import SavedModel, load_model, save_model
+from fairpg_lite.models.preparation import Preparation
 from fairpg_lite.policy import PlackettLuce
+from fairpg_lite.sweeps.curve import tradeoff
+from fairpg_lite.training import loop as training
+from fairpg_lite.training.budget import fit_to_budget
+from fairpg_lite.training.config import GROUP_DISPARITIES, TrainConfig
 
 _GAINS = {"exponential": "2^grade - 1", "linear": "the grade", "binary": "1 for any grade above 0"}
 

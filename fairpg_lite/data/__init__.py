@@ -4,8 +4,10 @@ No file here has the name of a function, so that the function never hides the fi
 """
 
 from fairpg_lite.data.dataset import Query, RankingDataset
+from fairpg_lite.data.german import german_credit
 from fairpg_lite.data.letor import LetorError, load_letor, save_letor
-from fairpg_lite.data.sets import german_credit, mslr_sample, synthetic
+from fairpg_lite.data.mslr import mslr_sample
+from fairpg_lite.data.simulated import synthetic
 
 __all__ = [
     "LetorError",

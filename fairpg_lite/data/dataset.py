@@ -16,7 +16,7 @@ from torch import Tensor
 from fairpg_lite import _check
 from fairpg_lite._files import whole_file
 from fairpg_lite.data import arrays
-from fairpg_lite.scorers import Batches
+from fairpg_lite.data.batches import Batches
 
 FORMAT = "fairpg_lite.RankingDataset 4"
 PER_DOCUMENT = ("features", "relevance", "groups", "document_ids", "documents")

@@ -12,7 +12,7 @@ from typing import Any
 from experiments.claims import groups, yahoo
 from experiments.claims.verdicts import VERDICTS, Claim, Finding, Judged, Verdict, judge_all
 from experiments.summary import Cells
-from fairpg_lite.sweep import load_cells
+from fairpg_lite.sweeps.records import load_cells
 
 #: Where the repository keeps its results.
 RESULTS = Path(__file__).resolve().parents[3] / "results"

@@ -1,0 +1,156 @@
+"""`python -m experiments`: from an empty directory to table and summary, and on again."""
+
+import json
+import shutil
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from experiments import __main__ as command
+from experiments import methods, synthetic
+from experiments.__main__ import main
+from experiments.summary import summarise
+from fairpg_lite import load_cells
+from fairpg_lite.sweeps.records import grid
+
+pytestmark = pytest.mark.slow
+
+FILES = ("table.csv", "summary.md")
+
+
+@pytest.fixture(scope="module")
+def quick(tmp_path_factory):
+    """A finished quick run; tests that change it must leave it whole."""
+    out = tmp_path_factory.mktemp("synthetic")
+    assert main(["synthetic", "--quick", "--out", str(out), "-q"]) == 0
+    return out
+
+
+def test_every_output_is_there_and_names_its_data_and_that_it_is_quick(quick):
+    for name in ("table.json", "summary.md"):
+        text = " ".join((quick / name).read_text().split())
+        assert "Synthetic data after the paper's Section 4.2" in text
+        assert "QUICK VERSION" in text
+        assert "python -m experiments synthetic --quick" in text
+    assert len((quick / "table.csv").read_text().splitlines()) == 1 + len(
+        synthetic.plan(quick=True)
+    )
+    assert sorted(p.name for p in quick.iterdir()) == sorted([*FILES, "table.json"])
+
+
+def test_the_summary_is_that_of_the_cells(quick):
+    cells = load_cells(quick)
+    row = next(r for r in summarise(cells) if r["method"] == "fair_pg_rank-sample-clip5")
+    values = [
+        c["result"]["ndcg"] for c in cells if (c["method"], c["lam"]) == (row["method"], row["lam"])
+    ]
+    assert len(values) == 2
+    assert row["ndcg"].mean == pytest.approx(np.mean(values), rel=1e-14)
+    assert f"| {row['ndcg']} |" in (quick / "summary.md").read_text("utf-8")
+
+
+def test_a_note_on_numbers_that_were_added_stays(quick, tmp_path):
+    """It is said of rows that a second run keeps."""
+    out = shutil.copytree(quick, tmp_path / "out")
+    sidecar = out / "table.json"
+    note = {"added": "lottery_... was computed later"}
+    sidecar.write_text(json.dumps(json.loads(sidecar.read_text()) | note))
+    assert main(["synthetic", "--quick", "--out", str(out)]) == 0
+    assert json.loads(sidecar.read_text())["added"] == note["added"]
+
+
+def test_a_second_run_computes_nothing_and_a_lost_cell_is_made_again(quick, monkeypatch, capsys):
+    before = {name: (quick / name).read_bytes() for name in FILES}
+    ran = []
+    whole = methods.FairPGRank.__call__
+
+    def spy(self, lam, seed):
+        ran.append((self.name, lam, seed))
+        return whole(self, lam, seed)
+
+    monkeypatch.setattr(methods.FairPGRank, "__call__", spy)
+    monkeypatch.setattr(methods.PostProcessing, "__call__", None)
+    call = ["synthetic", "--quick", "--out", str(quick)]
+    rows = before["table.csv"].decode().splitlines(keepends=True)
+    lost = [row for row in rows if not row.startswith("fair_pg_rank-sample-clip5,12.0,1,")]
+    assert len(lost) == len(rows) - 1
+    (quick / "table.csv").write_text("".join(lost))
+    assert main(call) == 0
+    assert ran == [("fair_pg_rank-sample-clip5", 12.0, 1)]
+
+    def without_seconds(text):
+        return [line.rsplit(",", 2)[0] for line in text.decode().splitlines()]
+
+    after = (quick / "table.csv").read_bytes()
+    assert without_seconds(after) == without_seconds(before["table.csv"])
+    assert (quick / "summary.md").read_bytes() == before["summary.md"]
+    assert str(quick / "summary.md") in capsys.readouterr().out
+
+
+def test_german_quick(tmp_path, monkeypatch, capsys):
+    """Into the repository's results/, seen from book/, with nothing on stdout but the files."""
+    monkeypatch.setattr(command, "ROOT", tmp_path)
+    (tmp_path / "book").mkdir()
+    monkeypatch.chdir(tmp_path / "book")
+    assert main(["german", "--quick", "--seeds", "1"]) == 0
+    shown = capsys.readouterr().out.split()
+    assert shown == [str(p) for p in (f"../results/german-quick/{name}" for name in FILES)]
+    text = (tmp_path / "results" / "german-quick" / "summary.md").read_text()
+    assert "German Credit" in text
+    assert "--seeds 1 --quick" in text
+    assert "queries redrawn" in text
+
+
+@dataclass(frozen=True)
+class Breaks:
+    at: float = 1.0
+    name = "breaks"
+
+    def __call__(self, lam, seed):
+        if lam == self.at:
+            raise RuntimeError("as planned")
+        return {"ndcg": lam + seed}
+
+
+def test_failed_cells_are_named_and_the_exit_code_says_so(tmp_path, monkeypatch):
+    monkeypatch.setattr(synthetic, "plan", lambda **_: grid(Breaks(), [0.0, 1.0], range(2)))
+    with pytest.warns(RuntimeWarning, match="2 of 4 cells failed; .*RuntimeError: as planned"):
+        assert main(["synthetic", "--out", str(tmp_path), "-q"]) == 1
+    assert "2 finished, 2 failed" in (tmp_path / "summary.md").read_text()
+    monkeypatch.setattr(synthetic, "plan", lambda **_: grid(Breaks(0.0), [0.0], [0]))
+    with pytest.warns(RuntimeWarning, match="1 of 1 cells failed"):
+        assert main(["synthetic", "--out", str(tmp_path / "all")]) == 1
+    assert not (tmp_path / "all" / "summary.md").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("", "experiment"),
+        ("nothing", "invalid choice"),
+        ("synthetic --seeds 0", "0 is not a whole number, 1 to"),
+        ("synthetic --jobs many", "whole number"),
+        ("synthetic --stand-in", "belong to `yahoo`"),
+        ("german --data somewhere", "belong to `yahoo`"),
+        ("yahoo --data somewhere --stand-in", "not allowed with"),
+    ],
+)
+def test_wrong_calls(words, message, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main([*words.split()]) == 2
+    assert message in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
+def test_results_cannot_go_where_a_file_is(tmp_path, capsys):
+    (tmp_path / "taken").write_text("")
+    assert main(["synthetic", "--quick", "--out", str(tmp_path / "taken")]) == 1
+    assert "taken" in capsys.readouterr().err
+
+
+def test_help_shows_examples(capsys):
+    assert main(["--help"]) == 0
+    shown = capsys.readouterr().out
+    assert "python -m experiments synthetic --quick" in shown
+    assert "--stand-in" in shown

@@ -1,0 +1,123 @@
+"""A ready sweep for one's own data: the numbers of the calls it spares, and safe to kill."""
+
+import json
+from dataclasses import dataclass
+
+import pandas as pd
+import pytest
+import torch
+
+from fairpg_lite import (
+    LinearScorer,
+    TrainConfig,
+    evaluate,
+    fit,
+    load_model,
+    sweep,
+    synthetic,
+    tradeoff,
+)
+from fairpg_lite.sweeps import curve as module
+
+TRAIN, TEST = synthetic(12, dtype=torch.float64), synthetic(6, seed=1, dtype=torch.float64)
+CONFIG = TrainConfig(epochs=2, lr=0.1, batch_size=4)
+
+
+def run(out, lams=(0.0, 20.0), seeds=2, **how):
+    how = {"config": CONFIG, "judge": {"k": 3}, "progress": False, **how}
+    return tradeoff(TRAIN, TEST, lams, seeds, out=out, **how)
+
+
+def test_the_numbers_are_those_of_fit_and_evaluate(tmp_path):
+    table = run(tmp_path)
+    assert list(table.columns[:4]) == ["method", "lam", "seed", "ndcg"]
+    assert set(table["method"]) == {"Fair-PG-Rank"}
+    for row in table.to_dict("records"):
+        g = torch.Generator().manual_seed(row["seed"])
+        scorer = LinearScorer(2, dtype=torch.float64, generator=g)
+        config = TrainConfig(**{**CONFIG.__dict__, "lam": row["lam"], "seed": row["seed"]})
+        fit(scorer, TRAIN, config, progress=False)
+        found = evaluate(scorer, TEST, k=3).to_dict()
+        assert {name: row[name] for name in found} == found  # every digit
+        model = load_model(
+            tmp_path / "models" / "Fair-PG-Rank" / f"lam={row['lam']:g}_seed={row['seed']}"
+        )
+        assert torch.equal(model.scorer.state_dict()["linear.weight"], scorer.linear.weight)
+    names = sorted(p.name for p in tmp_path.iterdir())
+    assert names == ["models", "table.csv", "table.json"]
+    about = json.loads((tmp_path / "table.json").read_text())
+    assert about["methods"]["Fair-PG-Rank"]["train"]["fingerprint"] == TRAIN.fingerprint()
+
+
+def test_killed_and_called_again(tmp_path, monkeypatch):
+    whole, calls = module.Training.__call__, []
+
+    def interrupted(self, lam, seed):
+        calls.append((lam, seed))
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return whole(self, lam, seed)
+
+    monkeypatch.setattr(module.Training, "__call__", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path / "killed")
+    table = run(tmp_path / "killed")
+    assert calls == [(0.0, 0), (0.0, 1), (20.0, 0), (20.0, 0), (20.0, 1)]
+    pd.testing.assert_frame_equal(table, run(tmp_path / "whole"))
+    more = run(tmp_path / "killed", lams=[0.0, 5.0], seeds=[0, 1])
+    assert calls[9:] == [(5.0, 0), (5.0, 1)]
+    assert sorted(more["lam"]) == [0.0, 0.0, 5.0, 5.0]  # what was asked for, not all there is
+    assert len(pd.read_csv(tmp_path / "killed" / "table.csv")) == 6
+
+
+@pytest.mark.slow
+def test_two_processes_and_a_hidden_layer(tmp_path):
+    one = run(tmp_path / "one", hidden=3, valid=TEST)
+    pd.testing.assert_frame_equal(one, run(tmp_path / "two", hidden=3, valid=TEST, n_jobs=2))
+
+
+def test_other_data_or_settings_in_the_same_directory_are_refused(tmp_path):
+    run(tmp_path, lams=[0], seeds=1)
+    with pytest.raises(ValueError, match=r"other settings: train\.fingerprint is"):
+        tradeoff(TEST, TEST, [0], 1, out=tmp_path, config=CONFIG, judge={"k": 3})
+    with pytest.raises(ValueError, match=r"other settings: config\.lr is 0\.1 there and 0\.001 h"):
+        run(tmp_path, config=TrainConfig(epochs=3))
+
+
+def test_a_run_that_fails_is_named_and_the_others_stay(tmp_path):
+    with (
+        pytest.warns(RuntimeWarning, match="1 of 2 cells failed"),
+        pytest.raises(RuntimeError, match=r"1 of 2 runs failed, the first with Floating.*again"),
+    ):
+        run(tmp_path, lams=[0, 1e308], seeds=1)
+    assert len(pd.read_csv(tmp_path / "table.csv")) == 1
+
+
+def mean_exposure_gap(exposure, merit, groups=None, mask=None):
+    return (exposure - merit).abs().mean(-1)
+
+
+def test_a_disparity_of_ones_own_is_known_by_its_name(tmp_path):
+    table = run(
+        tmp_path, lams=[0], seeds=1, config=TrainConfig(disparity=mean_exposure_gap, epochs=1)
+    )
+    assert len(table) == 1
+    stored = json.loads((tmp_path / "table.json").read_text())["methods"]["Fair-PG-Rank"]
+    assert stored["config"]["disparity"].endswith("test_tradeoff.mean_exposure_gap")
+    with pytest.raises(TypeError, match="a function: one with a name of its own"):
+        run(tmp_path, config=TrainConfig(disparity=lambda e, m, g, mask: e.sum(-1)))
+
+
+@dataclass(frozen=True)
+class Baseline:
+    name = "baseline"
+
+    def __call__(self, lam, seed):
+        return {"ndcg": 0.5}
+
+
+def test_other_methods_join_the_table(tmp_path):
+    """An experiment of one's own in the same directory is a further method of the table."""
+    sweep(Baseline(), [0], [0], tmp_path, progress=False)
+    run(tmp_path, lams=[0], seeds=1)
+    assert set(pd.read_csv(tmp_path / "table.csv")["method"]) == {"baseline", "Fair-PG-Rank"}
