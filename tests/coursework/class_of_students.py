@@ -35,7 +35,7 @@ def typed(seed):
     d_ind, d_group = by_hand(seed)
     lam, cost = learning.halved(learning.tradeoff(seed))
     return {
-        "task4a": f"d_ind_by_hand = {d_ind:.3f}\nd_group_by_hand = {d_group:.3f}",
+        "task4a": f"d_ind_hand = {d_ind:.3f}\nd_group_hand = {d_group:.3f}",
         "task7b": f"lam_half = {lam}\nndcg_cost = {cost:.4f}",
     }
 
