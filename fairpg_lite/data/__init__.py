@@ -1,8 +1,7 @@
-"""Data: RankingDataset, the sets of the paper, an open sample, and LETOR files.
+"""Data: RankingDataset, the sets of the paper, an open sample, and LETOR files."""
 
-No file here has the name of a function, so that the function never hides the file.
-"""
-
+# No file here has the name of a function, so that the function never hides the file.
+from fairpg_lite.data.batches import Batches
 from fairpg_lite.data.dataset import Query, RankingDataset
 from fairpg_lite.data.german import german_credit
 from fairpg_lite.data.letor import load_letor, save_letor
@@ -11,6 +10,7 @@ from fairpg_lite.data.mslr import mslr_sample
 from fairpg_lite.data.simulated import synthetic
 
 __all__ = [
+    "Batches",
     "LetorError",
     "Query",
     "RankingDataset",
