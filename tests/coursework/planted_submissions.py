@@ -559,7 +559,7 @@ def student_loop(data, lam, lr, epochs, samples, seed, *, variant=""):
 
 
 def sampled_exposure(policy, rankings):
-    return policy.exposure(method="sample", rankings=rankings)
+    return policy.sampled_exposure(rankings=rankings)
 
 
 def positives(exposure, merit, mask):

@@ -26,6 +26,7 @@ from checker.examine import (
 )
 from checker.given import LAMBDAS, Terms, course_data, settings
 from checker.policies import LOG_PROB, bias, random_scores
+from fairpg_lite.relevance import exponential_gain, linear_gain
 from fairpg_lite.training.loop import objective_on
 
 #: Seeds of `runs` and of `sweeps` on which every slip shows.
@@ -47,7 +48,7 @@ def _estimate(
     rankings: Tensor,
     *,
     baseline: str | None = "mean",
-    gain: Callable[[Tensor], Tensor] = fl.exponential_gain,
+    gain: Callable[[Tensor], Tensor] = exponential_gain,
 ) -> Tensor:
     """The gradient of expected DCG by the package: through exposure, by autograd."""
     s = scores.clone().requires_grad_()
@@ -57,7 +58,7 @@ def _estimate(
 
 def _sampled(policy: fl.PlackettLuce, rankings: Tensor, baseline: str | None = "mean") -> Tensor:
     """Exposure as a mean over ``rankings``, with the paper's gradient."""
-    return policy.exposure(method="sample", rankings=rankings, baseline=baseline)
+    return policy.sampled_exposure(rankings=rankings, baseline=baseline)
 
 
 def _weighted(
@@ -70,7 +71,7 @@ def _weighted(
 ) -> Tensor:
     """The estimate list by list: each DCG less the baseline, times the slope of pi or log pi."""
     s = scores.clone().requires_grad_()
-    values = (fl.exponential_gain(relevance)[rankings] * bias(len(scores))).sum(-1)
+    values = (exponential_gain(relevance)[rankings] * bias(len(scores))).sum(-1)
     log_p = fl.PlackettLuce(s).log_prob(rankings)
     chances = log_p if of_log else log_p.exp()
     return torch.autograd.grad(((values - baseline(values)) * chances).mean(), s)[0]
@@ -79,12 +80,12 @@ def _weighted(
 def _exact_gradient(scores: Tensor, relevance: Tensor, rankings: Tensor) -> Tensor:
     """The gradient of expected DCG without any sample."""
     s = scores.clone().requires_grad_()
-    dcg = (fl.exponential_gain(relevance) * fl.PlackettLuce(s).exposure()).sum()
+    dcg = (exponential_gain(relevance) * fl.PlackettLuce(s).exposure()).sum()
     return torch.autograd.grad(dcg, s)[0]
 
 
 def _best_dcg(relevance: Tensor) -> Tensor:
-    gains = fl.exponential_gain(relevance).sort(descending=True).values
+    gains = exponential_gain(relevance).sort(descending=True).values
     return (gains * bias(len(gains))).sum()
 
 
@@ -111,7 +112,7 @@ _GRADIENT: Slips = {
     "leave_one_out": partial(_estimate, baseline="loo"),
     "reversed": lambda s, rel, r: -_estimate(s, rel, r),
     "natural_log": lambda s, rel, r: _estimate(s, rel, r) / math.log(2),
-    "linear_gain": partial(_estimate, gain=fl.linear_gain),
+    "linear_gain": partial(_estimate, gain=linear_gain),
     "positions": lambda s, rel, r: _estimate(s, rel, r.argsort(-1)),
     "probability": partial(_weighted, of_log=False),
     "ndcg": lambda s, rel, r: _estimate(s, rel, r) / _best_dcg(rel),
@@ -141,7 +142,14 @@ def _fitted(data: fl.RankingDataset, *how: Any, **twist: Any) -> Tensor:
 
 def _one_query(disparity: Callable[..., Tensor]) -> Callable[..., Tensor]:
     """A disparity for `fit` from one for a single query; 0 where a group or its merit is absent."""
-    return lambda v, m, g, mask: disparity(v[0], m[0], g[0]).nan_to_num(posinf=0.0).unsqueeze(0)
+
+    def of_batch(
+        exposure: Tensor, merit: Tensor, groups: Tensor, mask: Tensor | None = None
+    ) -> Tensor:
+        value = disparity(exposure[0], merit[0], groups[0])
+        return value.nan_to_num(posinf=0.0).unsqueeze(0)
+
+    return of_batch
 
 
 def runs(seed: int) -> list[tuple[Any, ...]]:
@@ -246,12 +254,12 @@ _LOOP: Slips = {
     "leave_one_out": partial(_fitted, baseline="loo"),
     "summed": lambda data, lam, lr, *rest: _fitted(data, lam, lr * rest[1], *rest),
     "g_factor": partial(_fitted, disparity=_one_query(g_factor)),
-    "individual": partial(_fitted, disparity="individual"),
+    "individual": partial(_fitted, disparity="d_ind"),
     "two_sided": partial(_fitted, disparity=_one_query(two_sided_groups)),
     "exact": _Loop(exact="utility and disparity"),
     "exact_utility": _Loop(exact="utility"),
     "exact_disparity": _Loop(exact="disparity"),
-    "merit_is_gain": _Loop(merit=fl.exponential_gain),
+    "merit_is_gain": _Loop(merit=exponential_gain),
     "not_zeroed": _Loop(steps="accumulated"),
     "second_draw": _Loop(lists="second"),
     "third_draw": _Loop(lists="both"),
@@ -301,7 +309,7 @@ def _swept(
         if scorer is None or shared != "scorer":
             scorer = fl.LinearScorer(data.n_features, generator=stream, dtype=torch.float64)
         fl.fit(scorer, data, settings(lam), progress=False)
-        result = fl.evaluate(scorer, data, **how)
+        result = fl.evaluate(scorer, data, ("ndcg", second), **how)
         rows.append([result.ndcg, getattr(result, second)])
     return torch.tensor(rows, dtype=torch.float64)
 
@@ -533,9 +541,11 @@ def _learns(ask: Ask, generator: Generator) -> None:
     seed = int(torch.randint(10_000, (), generator=generator))
     data = fl.synthetic(n_queries=30, seed=seed).to(dtype=torch.float64)
 
-    def disparity(exposure: Tensor, *rest: Any) -> Tensor:
+    def disparity(
+        exposure: Tensor, merit: Tensor, groups: Tensor, mask: Tensor | None = None
+    ) -> Tensor:
         """The answer, wherever it was found, with its gradient by exposure."""
-        value, slope = _asked(ask, Query(exposure.detach(), *rest))
+        value, slope = _asked(ask, Query(exposure.detach(), merit, groups, mask))
         return value if slope is None else value + (slope * (exposure - exposure.detach())).sum(-1)
 
     def after_training(lam: float) -> float:
