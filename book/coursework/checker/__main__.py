@@ -60,7 +60,6 @@ class Grading:
             if len(results) > 1:
                 pairs = zip(found.notebooks, results, strict=True)
                 listed = ", ".join(f"{as_text(path.name)}: {one.total}" for path, one in pairs)
-                found.remarks.insert(0, f"{len(results)} notebooks ({listed}), the best counts")
                 result.notes.insert(0, f"{len(results)} notebooks: {listed}. The best counts.")
         page = self.out / "feedback" / f"{as_file_name(found.student)}.txt"
         write_whole(page, report.student_page(result))

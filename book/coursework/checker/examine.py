@@ -179,7 +179,7 @@ def same(answer: Any, other: Tensor, relative: float, absolute: float) -> bool:
 
 def about_zeros(seen: list[Seen], failed: list[Seen]) -> str:
     """A sentence if the answer is 0 wherever it is wrong."""
-    if any(x.value.any() for x in failed):
+    if len(seen) == 1 or any(x.value.any() for x in failed):
         return ""
     if not any(x.value.any() for x in seen):
         return "Your answer is 0 on every input."
@@ -243,7 +243,10 @@ def typed(*parts: Part) -> None:
             blanks += 1
             said.append(f"{part.name}: {BLANK}.")
         except Wrong as wrong:
-            said.append(f"{part.name}: {_mistaken_for(part, parts) or wrong}")
+            swapped = _mistaken_for(part, parts)
+            if swapped and UNKNOWN not in str(wrong):
+                swapped = f"{wrong} Or, as {CANNOT_TELL}: {swapped}"
+            said.append(f"{part.name}: {swapped or wrong}")
             read.append(WORDS[part.question.task]["topic"])
     if blanks == len(parts):
         raise Blank

@@ -49,7 +49,7 @@ def grades(results: Sequence[Result], remarks: dict[str, str]) -> str:
         points = [result.points[task] for task in tasks]
         graded = "no" if result.reason else "yes"
         told = result.reason or remarks.get(result.student, "")
-        rows.append([result.student, *points, result.total, result.out_of, graded, told])
+        rows.append([as_text(result.student), *points, result.total, result.out_of, graded, told])
     return table(rows)
 
 
@@ -86,7 +86,7 @@ def written_table(answers: dict[str, dict[str, str]], week: int | None) -> str:
         head += [name, f"{name}: 0 to 4"]
     rows: list[list[Any]] = [head]
     for student, mine in answers.items():
-        row = [student]
+        row = [as_text(student)]
         for name in names:
             row += [mine.get(name, ""), ""]
         rows.append(row)
