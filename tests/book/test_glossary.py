@@ -23,28 +23,6 @@ def test_a_term_is_defined_once():
     assert len(TERMS) == len(set(TERMS))
 
 
-@pytest.mark.parametrize(
-    "word",
-    [
-        "variance reduction",
-        "counterfactual",
-        "off-policy learning",
-        "REINFORCE",
-        "Monte Carlo",
-        "Pareto front",
-        "demographic parity",
-        "sensitive attribute",
-        "Lagrange multiplier",
-        "surrogate loss",
-        "DELTR",
-    ],
-)
-def test_a_word_that_readers_type_leads_somewhere(word):
-    """To a chapter, or to the word that the book uses."""
-    (meaning,) = re.findall(rf"^{word}\n {{4}}(.+)", GLOSSARY, re.M)
-    assert re.search(r"\{chapter\}`|\{term\}`", meaning)
-
-
 def test_the_glossary_links_to_its_own_terms():
     assert set(terms_used(GLOSSARY.split("```{glossary}")[1])) <= set(TERMS)
 
