@@ -4,7 +4,6 @@ import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -25,16 +24,22 @@ def trusted() -> Iterator[None]:
         _trusting.set(_trusting.get() - 1)
 
 
+def is_trusted() -> bool:
+    """Whether this thread is in a `trusted` block."""
+    return _trusting.get() > 0
+
+
 def is_whole(value: object) -> bool:
     """Whether ``value`` can count things: an integer of any library, but neither 10.0 nor True."""
     return hasattr(value, "__index__") and not isinstance(value, bool)
 
 
-def seed(where: str, value: Any) -> int:
-    """``value`` itself, if a stream of random numbers can begin with it."""
-    if not (is_whole(value) and 0 <= value < SEED_LIMIT):
+def seed(where: str, value: object) -> int:
+    """``value`` as an int, if a stream of random numbers can begin with it."""
+    number = int(value) if is_whole(value) else -1  # type: ignore[call-overload]
+    if not 0 <= number < SEED_LIMIT:
         raise ValueError(f"{where} is {value!r}; give a whole number from 0 up to below 2**61.")
-    return int(value)
+    return number
 
 
 def kind_of(value: object) -> str:
@@ -42,82 +47,103 @@ def kind_of(value: object) -> str:
     return str(value.dtype) if isinstance(value, Tensor) else f"a {type(value).__name__}"
 
 
-def floating(where: str, name: str, value: Tensor) -> None:
+def floating(where: str, name: str, value: object) -> None:
     """Refuse all but real floating-point tensors with a document on the last axis."""
     if not isinstance(value, Tensor) or not value.is_floating_point():
-        remedy = f"give a tensor of numbers, torch.as_tensor({name}).double()"
-        raise TypeError(f"{where}: {name} is {kind_of(value)}; {remedy}.")
+        raise TypeError(
+            f"{where}: {name} is {kind_of(value)}; give a tensor of numbers, "
+            f"torch.as_tensor({name}).double()."
+        )
     if value.ndim == 0 or value.shape[-1] == 0:
-        found = f"{name} has shape {tuple(value.shape)}"
-        raise ValueError(f"{where}: {found}; the last axis must hold at least one document.")
+        raise ValueError(
+            f"{where}: {name} has shape {tuple(value.shape)}; "
+            "the last axis must hold at least one document."
+        )
 
 
 def finite(
     where: str, name: str, value: Tensor, mask: Tensor | None = None, least: float = -math.inf
 ) -> None:
     """Refuse NaN, infinity and numbers below ``least``, but not in padding (``mask`` False)."""
-    if _trusting.get():
+    if is_trusted():
         return
     bad = ~torch.isfinite(value) | (value < least)
-    bad = bad if mask is None else bad & mask
+    if mask is not None:
+        bad = bad & mask
     if bad.any():
+        index = bad.nonzero()[0].tolist()
         rule = "finite" if least == -math.inf else "finite and not negative"
-        found = f"{name}{bad.nonzero()[0].tolist()} is {value[bad][0].item()}"
-        raise ValueError(f"{where}: {found}; it must be {rule}.")
+        raise ValueError(f"{where}: {name}{index} is {value[bad][0].item()}; it must be {rule}.")
 
 
 def same_shape(where: str, name: str, value: Tensor, other: str, shape: torch.Size) -> None:
-    """One entry of ``value`` for each document."""
+    """Refuse all but one entry of ``value`` for each document."""
     if value.shape != shape:
-        found = f"{name} has shape {tuple(value.shape)}, {other} has {tuple(shape)}"
-        raise ValueError(f"{where}: {found}; give one entry of {name} per document.")
+        raise ValueError(
+            f"{where}: {name} has shape {tuple(value.shape)}, {other} has {tuple(shape)}; "
+            f"give one entry of {name} per document."
+        )
 
 
 def real_documents(where: str, mask: Tensor | None, scores: Tensor) -> None:
-    """A mask must be boolean, fit the scores, and leave every query at least one document."""
-    if mask is None or _trusting.get():
+    """Refuse a mask that is not boolean, does not fit the scores, or leaves a query empty."""
+    if mask is None or is_trusted():
         return
     if not isinstance(mask, Tensor) or mask.dtype != torch.bool:
         raise TypeError(f"{where}: mask is {kind_of(mask)}; give a boolean tensor.")
     same_shape(where, "mask", mask, "scores", scores.shape)
     empty = ~mask.any(-1)
     if empty.any():
-        found = f"mask{empty.nonzero()[0].tolist()} is False everywhere"
-        raise ValueError(f"{where}: {found}; drop empty queries.")
+        index = empty.nonzero()[0].tolist()
+        raise ValueError(f"{where}: mask{index} is False everywhere; drop empty queries.")
 
 
 def permutations(
     where: str, rankings: Tensor, shape: torch.Size, mask: Tensor | None = None
 ) -> None:
-    """Rankings ``(S, …, n)`` of documents ``(…, n)`` list each of them once, padding last."""
-    if _trusting.get():
+    """Refuse rankings ``(S, …, n)`` that do not list each document once, padding last."""
+    if is_trusted():
         return
     if not isinstance(rankings, Tensor) or rankings.dtype != torch.int64:
         raise TypeError(f"{where}: rankings is {kind_of(rankings)}; give indices, torch.int64.")
     if rankings.shape[-len(shape) :] != shape:
-        found = f"rankings has shape {tuple(rankings.shape)} for documents {tuple(shape)}"
-        raise ValueError(f"{where}: {found}; list them all, and only add sample axes in front.")
-    wrong = (rankings.sort(-1).values != torch.arange(shape[-1], device=rankings.device)).any(-1)
+        raise ValueError(
+            f"{where}: rankings has shape {tuple(rankings.shape)} for documents {tuple(shape)}; "
+            "list them all, and only add sample axes in front."
+        )
+    documents = torch.arange(shape[-1], device=rankings.device)
+    wrong = (rankings.sort(-1).values != documents).any(-1)
     if wrong.any():
-        found = f"rankings{wrong.nonzero()[0].tolist()} = {rankings[wrong][0].tolist()}"
-        raise ValueError(f"{where}: {found} is not a permutation; list every document once.")
-    if mask is not None:
-        real = mask.expand(rankings.shape).gather(-1, rankings)
-        early = (real[..., 1:] & ~real[..., :-1]).any(-1)
-        if early.any():
-            found = f"rankings{early.nonzero()[0].tolist()} places padding before a real document"
-            raise ValueError(f"{where}: {found}; padding must come last.")
+        index = wrong.nonzero()[0].tolist()
+        raise ValueError(
+            f"{where}: rankings{index} = {rankings[wrong][0].tolist()} is not a permutation; "
+            "list every document once."
+        )
+    if mask is None:
+        return
+    is_real = mask.expand(rankings.shape).gather(-1, rankings)
+    too_early = (is_real[..., 1:] & ~is_real[..., :-1]).any(-1)
+    if too_early.any():
+        index = too_early.nonzero()[0].tolist()
+        raise ValueError(
+            f"{where}: rankings{index} places padding before a real document; "
+            "padding must come last."
+        )
 
 
 def not_transformed(where: str) -> None:
     """Refuse `torch.func`, which a gradient written out by hand does not serve."""
     if torch._C._are_functorch_transforms_active():
-        found = f"{where} has a gradient of its own, which torch.func (grad, vmap, …) cannot use"
-        raise RuntimeError(f"{found}; call backward() or torch.autograd.grad.")
+        raise RuntimeError(
+            f"{where} has a gradient of its own, which torch.func (grad, vmap, …) cannot use; "
+            "call backward() or torch.autograd.grad."
+        )
 
 
 def differentiable_once(what: str) -> None:
     """Refuse a second derivative, in a ``backward`` whose own one autograd would take for zero."""
-    if torch.is_grad_enabled():  # there, only if create_graph asks for it
-        found = f"{what} can be differentiated once, and create_graph=True asks for more"
-        raise RuntimeError(f"{found}; difference its gradient instead.")
+    if torch.is_grad_enabled():  # in a backward, only if create_graph asks for it
+        raise RuntimeError(
+            f"{what} can be differentiated once, and create_graph=True asks for more; "
+            "difference its gradient instead."
+        )

@@ -4,7 +4,15 @@
 _CHUNK = 1_000_000
 
 
-def pieces(length: int, cells: int) -> list[slice]:
-    """Slices of an axis, each with as many steps of so many cells as make about a million."""
-    size = max(1, _CHUNK // max(1, cells))
-    return [slice(i, i + size) for i in range(0, length, size)]
+def pieces(length: int, cells_per_step: int) -> list[slice]:
+    """Slices that cover ``range(length)``, each of about `_CHUNK` cells.
+
+    Args:
+        length: Steps along the axis that is cut.
+        cells_per_step: Elements of the temporary table that one step needs.
+
+    Returns:
+        Slices of one step at least.
+    """
+    steps = max(1, _CHUNK // max(1, cells_per_step))
+    return [slice(start, start + steps) for start in range(0, length, steps)]

@@ -1,20 +1,71 @@
 """A batch of queries, padded to one length: what a scorer is given at once."""
 
-from typing import NamedTuple
+from collections.abc import Iterable
+from typing import NamedTuple, Protocol
 
+import torch
 from torch import Tensor
 
 
 class Batch(NamedTuple):
-    """B queries padded to n documents (chapter 7).
+    """B queries padded to n documents.
 
-    features (B, n, d), relevance (B, n), groups (B, n) or None, mask (B, n) with True for a real
-    document, queries (B,): the index of each query in the dataset. Padding has features 0,
-    relevance 0 and group 0. The tensors may be views of the dataset: do not write into them.
+    Padding has features 0, relevance 0 and group 0. The tensors may be views of the dataset: do not
+    write into them.
     """
 
     features: Tensor
+    """``(B, n, d)``."""
     relevance: Tensor
+    """``(B, n)``."""
     groups: Tensor | None
+    """``(B, n)``, or None if the dataset has none."""
     mask: Tensor
+    """``(B, n)``, True for a real document."""
     queries: Tensor
+    """``(B,)``, the index of each query in the dataset."""
+
+
+class Queries(Protocol):
+    """What objective and evaluation need to know of a data set; `RankingDataset` is one."""
+
+    @property
+    def features(self) -> Tensor:
+        """``(N, d)``, the documents of all queries, one after the other."""
+        ...
+
+    @property
+    def relevance(self) -> Tensor:
+        """``(N,)``."""
+        ...
+
+    @property
+    def groups(self) -> Tensor | None:
+        """``(N,)``, integer labels, or None."""
+        ...
+
+    @property
+    def lengths(self) -> Tensor:
+        """``(Q,)``, documents of each query."""
+        ...
+
+    @property
+    def offsets(self) -> Tensor:
+        """``(Q + 1,)``; query i owns the rows ``offsets[i]:offsets[i + 1]``."""
+        ...
+
+    def __len__(self) -> int:
+        """The number of queries."""
+        ...
+
+    def batches(
+        self,
+        size: int = 1,
+        shuffle: bool = False,
+        generator: torch.Generator | None = None,
+        *,
+        dtype: torch.dtype | None = None,
+        reuse: bool = False,
+    ) -> Iterable[Batch]:
+        """The queries in padded batches of ``size``."""
+        ...

@@ -1,11 +1,11 @@
 r"""How unfairly exposure is allocated (chapter 5; equations (3) and (4) of the paper).
 
-Both measures are plain functions of exposure and merit, so their policy gradient comes for free
-from whichever exposure they are given. One value per query; averaging is the caller's line.
+Each disparity is a plain function of exposure, merit and groups, so its policy gradient comes for
+free from whichever exposure it is given. One value per query; averaging is the caller's line.
 """
 
 import math
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
@@ -14,32 +14,164 @@ from fairpg_lite import _check
 from fairpg_lite._memory import pieces
 
 
-def _check_inputs(where: str, exposure: Tensor, merit: Tensor, mask: Tensor | None) -> Tensor:
-    """Checks, then the merit with padding set to zero."""
-    _check.floating(where, "merit", merit)
-    _check.same_shape(where, "merit", merit, "exposure", exposure.shape)
-    if mask is not None:
-        _check.same_shape(where, "mask", mask, "exposure", exposure.shape)
-    _check.finite(where, "merit", merit, mask, least=0.0)
-    return merit if mask is None else torch.where(mask, merit, 0.0)
+class Disparity(Protocol):
+    """A disparity, ours or yours: how far exposure is from what is due, lower is fairer."""
+
+    def __call__(
+        self,
+        exposure: Tensor,
+        merit: Tensor,
+        groups: Tensor | None = None,
+        mask: Tensor | None = None,
+    ) -> Tensor:
+        """One value for each query.
+
+        Args:
+            exposure: ``(…, n)``, the expected position bias of each document.
+            merit: ``(…, n)``, zero or more.
+            groups: ``(…, n)``, integer labels; None if the data have none.
+            mask: ``(…, n)``, True for a real document; None: all are real.
+
+        Returns:
+            ``(…)``, differentiable in the exposure; NaN for a query that has no answer.
+        """
+        ...
 
 
-def individual_disparity(exposure: Tensor, merit: Tensor, mask: Tensor | None = None) -> Tensor:
-    r"""D_ind ``(…)``, equation (3): by how much documents of higher merit are over-exposed.
+def individual_disparity(
+    exposure: Tensor,
+    merit: Tensor,
+    groups: Tensor | None = None,
+    mask: Tensor | None = None,
+    *,
+    undefined: float = 0.0,
+) -> Tensor:
+    r"""D_ind, equation (3): by how much documents of higher merit are over-exposed.
 
     :math:`\frac{1}{|H|} \sum_{(i,j) \in H} \max(0, v_i/M_i - v_j/M_j)` over the pairs
     :math:`H = \{(i,j): M_i \ge M_j > 0\}`, pairs (i, i) counted. Documents without merit take no
-    part; a query with none of merit has disparity 0. ``exposure`` and ``merit`` are ``(…, n)``.
-    Chapter 5, eq-05-dind.
+    part. Chapter 5, eq-05-dind.
+
+    Args:
+        exposure: ``(…, n)``.
+        merit: ``(…, n)``, zero or more.
+        groups: Not looked at; every disparity takes it.
+        mask: ``(…, n)``, True for a real document; None: all are real.
+        undefined: The answer for a query in which no document has merit.
+
+    Returns:
+        ``(…)``.
 
     >>> individual_disparity(torch.tensor([1.0, 0.5]), torch.tensor([1.0, 1.0]))
     tensor(0.1250)
     """
-    merit = _check_inputs("individual_disparity", exposure, merit, mask)
+    merit = _checked_merit("individual_disparity", exposure, merit, mask)
     # Without merit, an infinite bar: the ratio is 0, and nobody has at least that merit.
     bar = merit.masked_fill(merit <= 0, math.inf)
     excess, pairs = Hinge.apply(exposure / bar, merit, bar)
-    return excess / pairs.clamp(min=1.0)
+    return torch.where(pairs > 0, excess / pairs.clamp(min=1.0), undefined)
+
+
+def group_disparity(
+    exposure: Tensor,
+    merit: Tensor,
+    groups: Tensor | None = None,
+    mask: Tensor | None = None,
+    *,
+    undefined: float = 0.0,
+) -> Tensor:
+    r"""D_group, equation (4): by how much the group of higher merit is over-exposed.
+
+    :math:`\max(0, v(G_i)/M_{G_i} - v(G_j)/M_{G_j})` with :math:`M_{G_i} \ge M_{G_j}`, v(G) and M_G
+    means over the group. On a tie in merit the larger value counts. More than two groups: the mean
+    over all pairs. A group that is absent or has no merit forms no pair. Chapter 5, eq-05-dgroup.
+
+    Args:
+        exposure: ``(…, n)``.
+        merit: ``(…, n)``, zero or more.
+        groups: ``(…, n)``, integer labels.
+        mask: ``(…, n)``, True for a real document; None: all are real.
+        undefined: The answer for a query without a pair of groups.
+
+    Returns:
+        ``(…)``.
+
+    >>> v, m = torch.tensor([1.0, 0.6, 0.5]), torch.tensor([1.0, 1.0, 1.0])
+    >>> group_disparity(v, m, torch.tensor([0, 0, 1]))
+    tensor(0.3000)
+    """
+    ratio, mean_merit = _checked_ratios("group_disparity", exposure, merit, groups, mask)
+    return _mean_over_pairs(ratio, mean_merit, mean_merit > 0, undefined)
+
+
+def group_gap(
+    exposure: Tensor,
+    merit: Tensor,
+    groups: Tensor | None = None,
+    mask: Tensor | None = None,
+    *,
+    undefined: float = 0.0,
+) -> Tensor:
+    r"""The two-sided gap: D_group without its direction, whichever group is ahead.
+
+    :math:`|v(G_i)/M_{G_i} - v(G_j)/M_{G_j}|`. More than two groups: the mean over all pairs.
+    Chapters 5 and 14.
+
+    Args:
+        exposure: ``(…, n)``.
+        merit: ``(…, n)``, zero or more.
+        groups: ``(…, n)``, integer labels.
+        mask: ``(…, n)``, True for a real document; None: all are real.
+        undefined: The answer for a query without a pair of groups.
+
+    Returns:
+        ``(…)``.
+
+    >>> v, m = torch.tensor([0.5, 1.0]), torch.tensor([1.0, 0.5])
+    >>> group_gap(v, m, torch.tensor([0, 1])), group_disparity(v, m, torch.tensor([0, 1]))
+    (tensor(1.5000), tensor(0.))
+    """
+    ratio, mean_merit = _checked_ratios("group_gap", exposure, merit, groups, mask)
+    present = mean_merit > 0
+    # As if all merits tied: then the larger of the two directions counts.
+    return _mean_over_pairs(ratio, present.to(ratio.dtype), present, undefined)
+
+
+def group_ratios(
+    exposure: Tensor, merit: Tensor, groups: Tensor, mask: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
+    """Mean exposure over mean merit, and mean merit, of each group.
+
+    The group sizes cancel in mean over mean, so the ratio is one of sums.
+
+    Args:
+        exposure: ``(…, n)``.
+        merit: ``(…, n)``, zero or more.
+        groups: ``(…, n)``, integer labels, of which there are G in all.
+        mask: ``(…, n)``, True for a real document; None: all are real.
+
+    Returns:
+        Ratio and mean merit, each ``(…, G)``. A group that is absent from a query or has no merit
+        there gets merit 0 and ratio 0.
+
+    >>> ratio, merit = group_ratios(torch.tensor([1.0, 0.5]), torch.ones(2), torch.tensor([0, 1]))
+    >>> ratio
+    tensor([1.0000, 0.5000])
+    """
+    if groups.numel() and groups.min() >= 0 and groups.max() < 16:  # small labels: as they are
+        index = groups.long()
+        count = int(groups.max()) + 1
+    else:
+        labels, index = torch.unique(groups, return_inverse=True)
+        count = max(1, len(labels))
+    is_real = torch.ones_like(exposure) if mask is None else mask.to(exposure.dtype)
+    zeros = exposure.new_zeros((*exposure.shape[:-1], count))
+    size = zeros.scatter_add(-1, index, is_real)
+    total_merit = zeros.scatter_add(-1, index, merit.to(exposure.dtype) * is_real)
+    total_exposure = zeros.scatter_add(-1, index, exposure * is_real)
+    has_merit = total_merit > 0
+    ratio = torch.where(has_merit, total_exposure / torch.where(has_merit, total_merit, 1.0), 0.0)
+    return ratio, total_merit / size.clamp(min=1.0)
 
 
 class Hinge(torch.autograd.Function):
@@ -51,7 +183,9 @@ class Hinge(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, ratio: Tensor, merit: Tensor, bar: Tensor) -> tuple[Tensor, Tensor]:
-        value, count = torch.zeros_like(ratio[..., 0]), torch.zeros_like(ratio[..., 0])
+        """Value and number of pairs; the slope is worked out on the way."""
+        value = torch.zeros_like(ratio[..., 0])
+        count = torch.zeros_like(ratio[..., 0])
         slope = torch.zeros_like(ratio)
         for rows in pieces(ratio.shape[-1], ratio.numel()):
             # Compared into numbers, not booleans: what follows multiplies with it.
@@ -61,71 +195,46 @@ class Hinge(torch.autograd.Function):
             value += excess.sum((-1, -2))
             count += pairs.sum((-1, -2))
             if ctx.needs_input_grad[0]:
-                ahead = excess.sign_()
-                slope[..., rows] += ahead.sum(-1)
-                slope -= ahead.sum(-2)
+                is_ahead = excess.sign_()
+                slope[..., rows] += is_ahead.sum(-1)
+                slope -= is_ahead.sum(-2)
         ctx.save_for_backward(slope)
         ctx.mark_non_differentiable(count)
         return value, count
 
     @staticmethod
     def backward(ctx: Any, upstream: Tensor, _: Tensor) -> tuple[Tensor, None, None]:
+        """The slope times what comes from above."""
         (slope,) = ctx.saved_tensors
         return upstream.unsqueeze(-1) * slope, None, None
 
 
-def group_ratios(
-    exposure: Tensor, merit: Tensor, groups: Tensor, mask: Tensor | None = None
+def _mean_over_pairs(ratio: Tensor, level: Tensor, present: Tensor, undefined: float) -> Tensor:
+    """Mean of max(0, ratio_a - ratio_b) over pairs of present groups with level_a >= level_b."""
+    excess, _ = Hinge.apply(ratio, level, level.masked_fill(~present, math.inf))
+    count = present.sum(-1)
+    pairs = count * (count - 1) / 2
+    return torch.where(pairs > 0, excess / pairs.clamp(min=1.0), undefined).to(ratio.dtype)
+
+
+def _checked_ratios(
+    where: str, exposure: Tensor, merit: Tensor, groups: Tensor | None, mask: Tensor | None
 ) -> tuple[Tensor, Tensor]:
-    """Mean exposure over mean merit, and mean merit, of each group: two tensors ``(…, G)``.
-
-    A group that is absent from a query or has no merit there gets merit 0 and ratio 0.
-    The group sizes cancel in mean over mean, so the ratio is one of sums.
-    """
-    if groups.numel() and groups.min() >= 0 and groups.max() < 16:  # small already: as they are
-        index, count = groups.long(), int(groups.max()) + 1
-    else:
-        labels, index = torch.unique(groups, return_inverse=True)
-        count = max(1, len(labels))
-    empty = exposure.new_zeros((*exposure.shape[:-1], count))
-    real = torch.ones_like(exposure) if mask is None else mask.to(exposure.dtype)
-    size = empty.scatter_add(-1, index, real)
-    total_merit = empty.scatter_add(-1, index, merit.to(exposure.dtype) * real)
-    paid = empty.scatter_add(-1, index, exposure * real)
-    ratio = torch.where(total_merit > 0, paid / torch.where(total_merit > 0, total_merit, 1.0), 0.0)
-    return ratio, total_merit / size.clamp(min=1.0)
-
-
-def group_disparity(
-    exposure: Tensor,
-    merit: Tensor,
-    groups: Tensor,
-    mask: Tensor | None = None,
-    *,
-    undefined: float = 0.0,
-    two_sided: bool = False,
-) -> Tensor:
-    r"""D_group ``(…)``, equation (4): by how much the group of higher merit is over-exposed.
-
-    :math:`\max(0, v(G_i)/M_{G_i} - v(G_j)/M_{G_j})` with :math:`M_{G_i} \ge M_{G_j}`, v(G) and M_G
-    means over the group; ``groups (…, n)`` are integer labels. On a tie in merit the larger value
-    counts. More than two groups: the mean over all pairs. A group that is absent or has no merit
-    forms no pair; a query without a pair is ``undefined``. With ``two_sided`` it counts whichever
-    group is ahead: the absolute difference of the ratios. Chapter 5, eq-05-dgroup.
-
-    >>> v, m = torch.tensor([1.0, 0.6, 0.5]), torch.tensor([1.0, 1.0, 1.0])
-    >>> group_disparity(v, m, torch.tensor([0, 0, 1]))
-    tensor(0.3000)
-    """
-    where = "group_disparity"
-    merit = _check_inputs(where, exposure, merit, mask)
+    """`group_ratios` of inputs that were looked at."""
+    merit = _checked_merit(where, exposure, merit, mask)
+    if groups is None:
+        raise TypeError(f"{where}: groups is None; give an integer label for each document.")
     if not isinstance(groups, Tensor) or groups.is_floating_point():
         raise TypeError(f"{where}: groups is {_check.kind_of(groups)}; give integer labels.")
     _check.same_shape(where, "groups", groups, "exposure", exposure.shape)
-    ratio, mean_merit = group_ratios(exposure, merit, groups, mask)
-    present = mean_merit > 0
-    level = present.to(ratio.dtype) if two_sided else mean_merit
-    excess, _ = Hinge.apply(ratio, level, level.masked_fill(~present, math.inf))
-    count = present.sum(-1)
-    n_pairs = count * (count - 1) / 2
-    return torch.where(n_pairs > 0, excess / n_pairs.clamp(min=1.0), undefined).to(exposure.dtype)
+    return group_ratios(exposure, merit, groups, mask)
+
+
+def _checked_merit(where: str, exposure: Tensor, merit: Tensor, mask: Tensor | None) -> Tensor:
+    """The merit, zero for padding, of inputs that were looked at."""
+    _check.floating(where, "merit", merit)
+    _check.same_shape(where, "merit", merit, "exposure", exposure.shape)
+    if mask is not None:
+        _check.same_shape(where, "mask", mask, "exposure", exposure.shape)
+    _check.finite(where, "merit", merit, mask, least=0.0)
+    return merit if mask is None else torch.where(mask, merit, 0.0)

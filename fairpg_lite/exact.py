@@ -30,7 +30,17 @@ def exact_exposure(
     mask: Tensor | None = None,
     tolerance: float = TOLERANCE,
 ) -> Tensor:
-    """Exposure ``(…, n)`` of the policy with ``scores (…, n)``, without sampling (eq-04-crowd)."""
+    """Exposure of a Plackett-Luce policy, without sampling (chapter 4, eq-04-crowd).
+
+    Args:
+        scores: ``(…, n)``.
+        position_bias: ``(n,)`` or longer; None is 1/log2(1+j).
+        mask: ``(…, n)``, True for a real document; None: all are real.
+        tolerance: Accuracy; no finer than the number format allows.
+
+    Returns:
+        ``(…, n)``, with an exact gradient in the scores.
+    """
     n = scores.shape[-1]
     bias = None if position_bias is None else position_bias[:n]
     tolerance = reachable(tolerance, scores.dtype)
@@ -43,9 +53,18 @@ def exact_exposure(
 def exact_position_probs(
     scores: Tensor, mask: Tensor | None = None, tolerance: float = TOLERANCE
 ) -> Tensor:
-    """Probability ``(…, n, n)`` that the document of a row stands at the position of a column.
+    """Probability that the document of a row stands at the position of a column.
 
-    At the roots of unity G_i is the Fourier transform of the rank's distribution (eq-04-fourier).
+    At the roots of unity G_i is the Fourier transform of the rank's distribution (chapter 4,
+    eq-04-fourier).
+
+    Args:
+        scores: ``(…, n)``.
+        mask: ``(…, n)``, True for a real document; None: all are real.
+        tolerance: Accuracy; no finer than the number format allows.
+
+    Returns:
+        ``(…, n, n)`` [document, position], with an exact gradient in the scores.
     """
     n = scores.shape[-1]
     if scores.numel() == 0:  # no query: a Fourier transform takes no empty batch
@@ -70,11 +89,21 @@ def exact_err(
     k: int | None = None,
     tolerance: float = TOLERANCE,
 ) -> Tensor:
-    r"""Expected reciprocal rank ``(…)`` of the Plackett-Luce policy with ``scores (…, n)``.
+    r"""Expected reciprocal rank of a Plackett-Luce policy, without sampling.
 
-    The user stops at a document with probability ``satisfied (…, n)``. Those who pass everybody
-    ahead of i make the factor of j in the race :math:`e^{-w_j t} + z (1 - R_j)(1 - e^{-w_j t})`,
-    and 1/rank is a sum of powers like any position bias, so ERR is the same integral.
+    Those who pass everybody ahead of i make the factor of j in the race
+    :math:`e^{-w_j t} + z (1 - R_j)(1 - e^{-w_j t})`, and 1/rank is a sum of powers like any
+    position bias, so ERR is the same integral.
+
+    Args:
+        scores: ``(…, n)``.
+        satisfied: ``(…, n)``, the probability that the user stops at a document.
+        mask: ``(…, n)``, True for a real document; None: all are real.
+        k: Nobody looks beyond this position; None is the whole list.
+        tolerance: Accuracy; no finer than the number format allows.
+
+    Returns:
+        ``(…)``, without a gradient.
     """
     n = scores.shape[-1]
     tolerance = reachable(tolerance, scores.dtype)
@@ -93,10 +122,10 @@ class Rule(NamedTuple):
     log_t: Tensor
     weight: Tensor
 
-    def pieces(self, cells: int) -> list["Rule"]:
-        """The looks a few at a time, each of so many cells per node."""
-        some = pieces(len(self.log_t), cells * len(self.nodes))
-        return [self._replace(log_t=self.log_t[s], weight=self.weight[s]) for s in some]
+    def pieces(self, cells_per_node: int) -> list["Rule"]:
+        """The same rule a few looks at a time, so that a race of them fits into memory."""
+        slices = pieces(len(self.log_t), cells_per_node * len(self.nodes))
+        return [self._replace(log_t=self.log_t[s], weight=self.weight[s]) for s in slices]
 
 
 class Race(NamedTuple):
@@ -130,7 +159,8 @@ def run_race(log_w: Tensor, rule: Rule, summed: bool, passing: Tensor | None = N
         z = z * passing[:, None, None]
     factor = ((1.0 - z) * waiting.unsqueeze(1)).add_(z)
     scale = factor.prod(0) * (rule.coefficients[:, None] * rule.weight).unsqueeze(-1)
-    arrival, inverse = waiting.mul_(y), factor.reciprocal_()
+    arrival = waiting.mul_(y)
+    inverse = factor.reciprocal_()
     parts = inverse * scale
     if summed:
         parts = parts.sum(1, keepdim=True)
@@ -151,15 +181,17 @@ class RaceIntegral(torch.autograd.Function):
     ) -> Tensor:
         rule = Rule(*(values.to(log_w.device) for values in rule))
         ctx.save_for_backward(log_w)
-        ctx.rule, ctx.summed = rule, summed
+        ctx.rule = rule
+        ctx.summed = summed
         flat = _documents_first(log_w)
         passing = None if passing is None else _documents_first(passing)
-        looks = rule.pieces(flat.numel())
+        partial_rules = rule.pieces(flat.numel())
         total = torch.zeros((), device=log_w.device)
-        for some in looks:
-            race = run_race(flat, some, summed, passing)
+        for partial_rule in partial_rules:
+            race = run_race(flat, partial_rule, summed, passing)
             total = total + race.density.sum(-2)
-        ctx.race = race if len(looks) == 1 and ctx.needs_input_grad[0] else None
+        keeps_race = len(partial_rules) == 1 and ctx.needs_input_grad[0]
+        ctx.race = race if keeps_race else None
         # Contiguous, because everything that follows walks documents within queries.
         return total.permute(2, 0, 1).contiguous().view(*log_w.shape, total.shape[1])
 
@@ -172,22 +204,23 @@ class RaceIntegral(torch.autograd.Function):
         pull = upstream.conj().reshape(flat.shape[1], *upstream.shape[-2:])
         pull = pull.permute(1, 2, 0).contiguous().unsqueeze(-2)  # along memory, like the race
         grad = torch.zeros_like(flat)
-        for some in ctx.rule.pieces(flat.numel()):
-            race = ctx.race or run_race(flat, some, ctx.summed)
+        for partial_rule in ctx.rule.pieces(flat.numel()):
+            race = ctx.race or run_race(flat, partial_rule, ctx.summed)
             # Moving log w_k changes k's own arrival density, and its lead over each of the others.
             direct = (race.density * pull).sum(1).mul_(1.0 - race.y)
-            own = (race.inverse * (race.arrival.unsqueeze(1) * pull)).mul_(race.scale)
-            grad += torch.real(direct - _loss_of_others(race, own, some.nodes)).sum(-2)
+            parts = (race.inverse * (race.arrival.unsqueeze(1) * pull)).mul_(race.scale)
+            indirect = _loss_of_others(race, parts, partial_rule.nodes)
+            grad += torch.real(direct - indirect).sum(-2)
         return grad.transpose(0, 1).reshape(log_w.shape), None, None, None
 
 
-def _loss_of_others(race: Race, own: Tensor, nodes: Tensor) -> Tensor:
+def _loss_of_others(race: Race, parts: Tensor, nodes: Tensor) -> Tensor:
     """What all others lose when document k comes earlier ``(n, Q, B)``, at each time.
 
-    ``own (n, M, Q, B)``, each document's part of the sum, is overwritten. The factor g of document
-    k has the relative slope -(1 - z) y exp(-y) / g, and stands in all parts but its own.
+    ``parts (n, M, Q, B)``, each document's part of the sum, is overwritten. The factor g of
+    document k has the relative slope -(1 - z) y exp(-y) / g, and stands in all parts but its own.
     """
-    others = torch.sub(own.sum(0), own, out=own).mul_(race.inverse).flatten(2)
+    others = torch.sub(parts.sum(0), parts, out=parts).mul_(race.inverse).flatten(2)
     return torch.matmul(1.0 - nodes, others).view_as(race.arrival).mul_(race.arrival)
 
 

@@ -1,20 +1,27 @@
-"""The objective, U - lam * D + gamma * H, and its value for each query (chapters 2 and 7).
+"""The objective, U - lam * D + entropy * H, and its value for each query (chapters 2 and 7).
 
 Everything but a metric that is not linear in exposure goes one way:
 scores -> policy -> exposure -> plain functions.
 """
 
+import dataclasses
+import math
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
-from fairpg_lite import metrics
-from fairpg_lite.batch import Batch
-from fairpg_lite.disparity import group_disparity, individual_disparity
+from fairpg_lite import _check, metrics
+from fairpg_lite.batch import Batch, Queries
+from fairpg_lite.disparity import Disparity
+from fairpg_lite.measures import DISPARITIES, MEASURES
+from fairpg_lite.metrics import Utility
 from fairpg_lite.policy import PlackettLuce
-from fairpg_lite.relevance import merit_of
-from fairpg_lite.training.config import GROUP_DISPARITIES, TrainConfig
+from fairpg_lite.relevance import GAINS, MERITS, Gain, Merit, merit_of
+
+#: Utilities that are linear in exposure; any other is a function of rankings.
+LINEAR_UTILITIES = ("ndcg", "dcg")
 
 
 class Terms(NamedTuple):
@@ -24,74 +31,210 @@ class Terms(NamedTuple):
     disparity: Tensor
     entropy: Tensor
 
-    def total(self, lam: float, gamma: float) -> Tensor:
-        """What is maximised ``(B,)``: equation (1) plus the entropy term."""
-        value = self.utility
-        if lam > 0:
-            value = value.sub(self.disparity, alpha=lam)
-        if gamma > 0:
-            value = value.add(self.entropy, alpha=gamma)
+
+@dataclass(frozen=True)
+class Objective:
+    """What is maximised: mean U - lam * D + entropy * H over the queries."""
+
+    lam: float = 0.0
+    """Weight of the disparity in the objective, the paper's lambda."""
+    disparity: str | Disparity | None = "d_group"
+    """"d_group", "d_ind" or any other disparity in `fairpg_lite.measures`, a function of exposure,
+    merit, groups and mask, or None."""
+    utility: str | Utility = "ndcg"
+    """"ndcg", "dcg", or a function of rankings, relevance and mask, to be maximised."""
+    method: str = "sample"
+    """How exposure gets its gradient, "sample" as in the paper or "exact"."""
+    samples: int = 10
+    """Rankings drawn per query, the paper's S."""
+    baseline: str | None = "mean"
+    """What is subtracted from a reward, "mean" (the paper), "loo" (unbiased) or None."""
+    entropy: float = 0.0
+    """Weight of the entropy of Softmax(scores), the paper's gamma."""
+    merit: str | Merit = "identity"
+    """Merit as a function of relevance, "identity", "square", "sqrt" or a function."""
+    position_bias: Tensor | None = None
+    """Attention per position ``(n,)`` for exposure and utility; None is 1/log2(1+j)."""
+    tolerance: float = 1e-5
+    """Accuracy of exact exposure while training; a step needs fewer digits than a result, which
+    `evaluate` integrates to 1e-10."""
+    gain: str | Gain = "exponential"
+    """Gain of a relevance in NDCG and DCG, "exponential", "linear", "binary" or a function."""
+
+    def __post_init__(self) -> None:
+        self._demand_count("samples")
+        self._demand_above_zero("tolerance")
+        self._demand_zero_or_more("lam", "entropy")
+        self._demand_choice("method", ("sample", "exact"))
+        self._demand_choice("baseline", ("mean", "loo", None))
+        self._demand_choice("utility", LINEAR_UTILITIES, or_function=True)
+        self._demand_choice("disparity", (*DISPARITIES, None), or_function=True)
+        self._demand_choice("merit", tuple(MERITS), or_function=True)
+        self._demand_choice("gain", tuple(GAINS), or_function=True)
+        if self.needs_rankings and self.baseline is not None and self.samples < 2:
+            self._refuse("samples", f"baseline={self.baseline!r} needs at least two")
+        if self.lam > 0 and self.disparity is None:
+            self._refuse("lam", "there is no disparity to weigh; choose one, or lam=0")
+
+    @property
+    def is_linear(self) -> bool:
+        """Whether the utility is linear in exposure, so that it needs no sampling of its own."""
+        return self.utility in LINEAR_UTILITIES
+
+    @property
+    def needs_rankings(self) -> bool:
+        """Whether rankings are drawn at all."""
+        return self.method == "sample" or not self.is_linear
+
+    @property
+    def needs_groups(self) -> bool:
+        """Whether the disparity compares groups."""
+        return isinstance(self.disparity, str) and "groups" in MEASURES[self.disparity].needs
+
+    def terms(
+        self,
+        scores: Tensor,
+        batch: Batch,
+        generator: torch.Generator | None = None,
+        ideal: Tensor | None = None,
+    ) -> Terms:
+        """The terms of each query of a batch.
+
+        Args:
+            scores: ``(B, n)``.
+            batch: The queries.
+            generator: Where rankings are drawn from; None is torch's own stream.
+            ideal: ``(Q,)``, what `ideals` has found for the whole dataset; None works it out.
+
+        Returns:
+            Utility, disparity and entropy, each ``(B,)``, with a gradient in the scores.
+        """
+        mask = None if bool(batch.mask.all()) else batch.mask
+        policy = PlackettLuce(scores, mask)
+        rankings = None
+        if self.needs_rankings:
+            rankings = policy.sample((self.samples,), generator)
+        if self.method == "exact":
+            exposure = policy.exposure(self.position_bias, self.tolerance)
+        else:
+            exposure = policy.sampled_exposure(
+                self.position_bias, rankings=rankings, baseline=self.baseline
+            )
+        utility = self._utility(policy, exposure, rankings, batch, mask, ideal)
+        # What has no weight is reported, and needs no gradient.
+        with torch.set_grad_enabled(torch.is_grad_enabled() and self.lam > 0):
+            disparity = self._disparity(exposure, batch, mask)
+        with torch.set_grad_enabled(torch.is_grad_enabled() and self.entropy > 0):
+            entropy = policy.softmax_entropy()
+        return Terms(utility, disparity, entropy)
+
+    def total(self, terms: Terms) -> Tensor:
+        """What is maximised ``(B,)``: equation (1) of the paper, plus the entropy term."""
+        value = terms.utility
+        if self.lam > 0:
+            value = value.sub(terms.disparity, alpha=self.lam)
+        if self.entropy > 0:
+            value = value.add(terms.entropy, alpha=self.entropy)
         return value
 
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for a result file; functions by module and name, tensors as lists."""
+        return {field.name: _plain(getattr(self, field.name)) for field in dataclasses.fields(self)}
 
-def batch_terms(
-    scores: Tensor,
-    batch: Batch,
-    config: TrainConfig,
-    generator: torch.Generator | None,
-    ideal: Tensor | None = None,
-) -> Terms:
-    """The terms for ``scores (B, n)`` of a batch; ``ideal (Q,)`` is what `ideals` has found."""
-    mask = None if bool(batch.mask.all()) else batch.mask
-    policy = PlackettLuce(scores, mask)
-    rankings = policy.sample((config.samples,), generator) if config.draws else None
-    exposure = policy.exposure(
-        config.position_bias,
-        config.method,
-        rankings=rankings,
-        baseline=config.baseline,
-        tolerance=config.tolerance,
-    )
-    kind, relevance = config.utility, batch.relevance
-    if callable(kind):
+    def _utility(
+        self,
+        policy: PlackettLuce,
+        exposure: Tensor,
+        rankings: Tensor | None,
+        batch: Batch,
+        mask: Tensor | None,
+        ideal: Tensor | None,
+    ) -> Tensor:
+        """The chosen utility ``(B,)``."""
+        if self.utility == "dcg":
+            return metrics.expected_dcg(exposure, batch.relevance, gain=self.gain, mask=mask)
+        if self.utility == "ndcg":
+            return metrics.expected_ndcg(
+                exposure,
+                batch.relevance,
+                gain=self.gain,
+                position_bias=self.position_bias,
+                mask=mask,
+                ideal=None if ideal is None else ideal[batch.queries],
+            )
+        assert callable(self.utility)
         assert rankings is not None
-        values = kind(rankings, relevance, mask=mask)
-        utility = policy.expect(values, rankings, config.baseline)
-    elif kind == "dcg":
-        utility = metrics.expected_dcg(exposure, relevance, gain=config.gain, mask=mask)
-    else:
-        how: Any = {"gain": config.gain, "position_bias": config.position_bias, "mask": mask}
-        how["ideal"] = None if ideal is None else ideal[batch.queries]
-        utility = metrics.expected_ndcg(exposure, relevance, **how)
-    with torch.set_grad_enabled(torch.is_grad_enabled() and config.lam > 0):
-        disparity = _disparity(exposure, batch, mask, config)
-    with torch.set_grad_enabled(torch.is_grad_enabled() and config.entropy > 0):
-        entropy = policy.entropy()
-    return Terms(utility, disparity, entropy)
+        values = self.utility(rankings, batch.relevance, mask=mask)
+        return policy.expect(values, rankings, self.baseline)
+
+    def _disparity(self, exposure: Tensor, batch: Batch, mask: Tensor | None) -> Tensor:
+        """The chosen disparity ``(B,)`` of an exposure ``(B, n)``; zeros if there is none."""
+        if self.disparity is None or (self.needs_groups and batch.groups is None):
+            return torch.zeros_like(exposure[..., 0])
+        function = self.disparity
+        if isinstance(function, str):
+            function = DISPARITIES[function]
+        merit = merit_of(batch.relevance, self.merit)
+        return function(exposure, merit, groups=batch.groups, mask=mask)
+
+    def _refuse(self, name: str, remedy: str) -> None:
+        raise ValueError(f"{type(self).__name__}: {name} is {getattr(self, name)!r}; {remedy}.")
+
+    def _demand_zero_or_more(self, *names: str) -> None:
+        for name in names:
+            value = getattr(self, name)
+            if not (math.isfinite(value) and value >= 0):
+                self._refuse(name, "give a finite number, zero or more")
+
+    def _demand_above_zero(self, *names: str) -> None:
+        for name in names:
+            value = getattr(self, name)
+            if not (math.isfinite(value) and value > 0):
+                self._refuse(name, "give a number above zero")
+
+    def _demand_count(self, *names: str) -> None:
+        self._demand_above_zero(*names)
+        for name in names:
+            if not _check.is_whole(getattr(self, name)):
+                self._refuse(name, "give a whole number, an int")
+
+    def _demand_choice(
+        self, name: str, choices: tuple[object, ...], *, or_function: bool = False
+    ) -> None:
+        value = getattr(self, name)
+        if or_function and callable(value):
+            return
+        if value not in choices:
+            self._refuse(name, f"choose one of {', '.join(map(repr, choices))}")
 
 
-def _disparity(exposure: Tensor, batch: Batch, mask: Tensor | None, config: TrainConfig) -> Tensor:
-    """The chosen disparity ``(B,)`` of an exposure ``(B, n)``; zeros if there is none."""
-    kind, groups = config.disparity, batch.groups
-    if kind is None or (kind in GROUP_DISPARITIES and groups is None):
-        return torch.zeros_like(exposure[..., 0])
-    merit = merit_of(batch.relevance, config.merit)
-    if callable(kind):
-        return kind(exposure, merit, groups, mask)
-    if kind == "individual":
-        return individual_disparity(exposure, merit, mask)
-    assert groups is not None
-    return group_disparity(exposure, merit, groups, mask, two_sided=kind == "gap")
+def ideals(dataset: Queries, objective: Objective, dtype: torch.dtype) -> Tensor:
+    """Ideal DCG of every query of a dataset, to be worked out once for all epochs.
 
+    Args:
+        dataset: Q queries.
+        objective: Its gain and position bias.
+        dtype: The number format to compute in.
 
-def ideals(dataset: Any, config: TrainConfig, dtype: torch.dtype) -> Tensor:
-    """Ideal DCG of every query of a dataset ``(Q,)``, to be worked out once for all epochs."""
-    lengths, grades = dataset.lengths, dataset.relevance.to(dtype)
+    Returns:
+        ``(Q,)``.
+    """
+    lengths = dataset.lengths
+    grades = dataset.relevance.to(dtype)
     ideal = grades.new_empty(len(lengths))
-    for n in lengths.unique().tolist():  # queries of one length need no padding
-        queries = (lengths == n).nonzero().squeeze(-1)
-        rows = dataset.offsets[queries].unsqueeze(-1) + torch.arange(n, device=grades.device)
+    for length in lengths.unique().tolist():  # queries of one length need no padding
+        queries = (lengths == length).nonzero().squeeze(-1)
+        rows = dataset.offsets[queries].unsqueeze(-1) + torch.arange(length, device=grades.device)
         ideal[queries] = metrics.ideal_dcg(
-            grades[rows], gain=config.gain, position_bias=config.position_bias
+            grades[rows], gain=objective.gain, position_bias=objective.position_bias
         )
     return ideal
+
+
+def _plain(value: Any) -> Any:
+    """A field's value as JSON can hold it."""
+    if isinstance(value, Tensor):
+        return value.tolist()
+    if hasattr(value, "__qualname__"):
+        return f"{value.__module__}.{value.__qualname__}"
+    return repr(value) if callable(value) else value

@@ -1,5 +1,10 @@
-r"""Plackett-Luce ranking policies (chapter 3; equation (5) of the paper).
+r"""Ranking policies: distributions over the rankings of a query's documents (chapter 3).
 
+Whatever judges, draws or ranks takes a `Policy`. Three kinds come with the package:
+`PlackettLuce`, which is learned; `DoublyStochastic`, what a linear programme returns; and
+`Mixture`, a lottery between policies. `FixedRanking` always shows the same list.
+
+Plackett-Luce (equation (5) of the paper) is
 :math:`\pi(r) = \prod_i \exp(s_{r(i)}) / \sum_{k \ge i} \exp(s_{r(k)})`: the next document is drawn
 from a softmax over those that are left. With the documents in ranked order,
 :math:`\log\pi = \sum_k (s_k - \log R_k)` where :math:`R_k = \sum_{l \ge k} e^{s_l}` is what
@@ -8,20 +13,61 @@ the chance of being picked at each draw that the document was still in.
 """
 
 import math
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
 
 from fairpg_lite import _check
+from fairpg_lite.birkhoff import decompose
 from fairpg_lite.exact import TOLERANCE, exact_exposure, exact_position_probs
 from fairpg_lite.exposure import bias_like, ranking_exposure
 
 
-class PlackettLuce:
-    """A distribution over rankings of n documents, in the manner of ``torch.distributions``.
+@runtime_checkable
+class Policy(Protocol):
+    """A distribution over rankings of n documents; leading axes are queries.
 
-    ``scores (…, n)``: higher is better, leading axes are queries. ``mask (…, n)`` is True for a
-    real document; padding ranks last. Chapter 3, eq-03-pl; equation (5) of the paper.
+    What a class of your own needs so that `evaluate` judges it and lists can be drawn from it.
+    ``mask (…, n)`` is True for a real document, None if all are; padding is ranked last and has no
+    exposure.
+
+    >>> isinstance(PlackettLuce(torch.zeros(3)), Policy)
+    True
+    """
+
+    mask: Tensor | None
+
+    def exposure(self, position_bias: Tensor | None = None) -> Tensor:
+        """The position bias ``(…, n)`` that each document can expect; None is 1/log2(1+j)."""
+        ...
+
+    def position_probs(self) -> Tensor:
+        """The probability ``(…, n, n)`` [document, position]."""
+        ...
+
+    def sample(
+        self, sample_shape: tuple[int, ...] = (), generator: torch.Generator | None = None
+    ) -> Tensor:
+        """Rankings ``(*sample_shape, …, n)``: the document at each position."""
+        ...
+
+    @property
+    def mode(self) -> Tensor:
+        """The one ranking ``(…, n)`` that stands for the policy where only one can be shown."""
+        ...
+
+
+class PlackettLuce:
+    """The policy of scores: the next document is drawn from a softmax over those that are left.
+
+    In the manner of ``torch.distributions``. Chapter 3, eq-03-pl; equation (5) of the paper.
+
+    Args:
+        scores: ``(…, n)``, higher is better; leading axes are queries.
+        mask: ``(…, n)``, True for a real document; padding ranks last. None: all are real.
 
     >>> policy = PlackettLuce(torch.tensor([2.0, 1.0, 0.0]))
     >>> policy.mode
@@ -39,149 +85,463 @@ class PlackettLuce:
         self.dtype = scores.dtype
         self.mask = mask
 
-    def _masked(self, fill: float) -> Tensor:
-        return self.scores if self.mask is None else self.scores.masked_fill(~self.mask, fill)
-
     @torch.no_grad()
     def sample(
         self, sample_shape: tuple[int, ...] = (), generator: torch.Generator | None = None
     ) -> Tensor:
-        """Rankings ``(*sample_shape, …, n)``: the document at each position.
+        """Draw rankings.
 
         Scores plus Gumbel noise -log(-log U), sorted: the same distribution as drawing from the
         top, document by document (chapter 3, eq-03-gumbel). In float64, so that noise on a score
         of 1e4 keeps its digits.
+
+        Args:
+            sample_shape: Axes of the draws, in front of those of the queries.
+            generator: Where the noise comes from; None is torch's own stream.
+
+        Returns:
+            ``(*sample_shape, …, n)``, the document at each position.
         """
-        if not all(_check.is_whole(size) and size >= 1 for size in sample_shape):
-            raise ValueError(f"sample: sample_shape is {sample_shape}; give whole numbers from 1.")
+        _check_sample_shape(sample_shape)
         shape = (*sample_shape, *self.scores.shape)
         keys = torch.empty(shape, dtype=torch.float64, device=self.scores.device)
         # U = 0 would put a real document among the padding at -inf.
         keys.uniform_(generator=generator).clamp_(min=1e-300)
-        gumbel = keys.log_().neg_().log_()  # with its sign reversed, as the sort ascends
-        return gumbel.sub_(self._masked(-math.inf)).argsort(dim=-1)
+        negative_gumbel = keys.log_().neg_().log_()  # negative, as the sort ascends
+        return negative_gumbel.sub_(self._masked_scores()).argsort(dim=-1)
 
     @property
     def mode(self) -> Tensor:
         """The most probable ranking ``(…, n)``, by score and ties by index (chapter 3)."""
-        return self._masked(-math.inf).argsort(dim=-1, descending=True, stable=True)
+        return self._masked_scores().argsort(dim=-1, descending=True, stable=True)
 
     def log_prob(self, rankings: Tensor) -> Tensor:
-        """Log-probability ``(…)`` of rankings ``(…, n)`` (chapter 3, eq-03-log, eq-03-gradient)."""
+        """Log-probability of rankings (chapter 3, eq-03-log, eq-03-gradient).
+
+        Args:
+            rankings: ``(S, …, n)``, all documents, padding last.
+
+        Returns:
+            ``(S, …)``, with a gradient in the scores.
+        """
         _check.permutations("log_prob", rankings, self.scores.shape, self.mask)
         return log_steps(self.scores, rankings, self.mask).sum(-1).to(self.dtype)
 
-    def entropy(self) -> Tensor:
-        """Entropy ``(…)`` of Softmax(scores), not of the ranking (chapter 6, eq-06-entropy)."""
-        log_p = self._masked(-math.inf).log_softmax(-1)
+    def softmax_entropy(self) -> Tensor:
+        """Entropy ``(…)`` of Softmax(scores), the first draw (chapter 6, eq-06-entropy).
+
+        It is the paper's regulariser, and not the entropy of the distribution over rankings.
+        """
+        log_p = self._masked_scores().log_softmax(-1)
         if self.mask is not None:  # before the product: its gradient would be 0 * inf at padding
             log_p = torch.where(self.mask, log_p, 0.0)
         return -(log_p.exp() * log_p).sum(-1).to(self.dtype)
 
-    def expect(self, values: Tensor, rankings: Tensor, baseline: str | None = "mean") -> Tensor:
-        r"""Mean of ``values (S, …)`` or ``(S, …, n)`` over sampled ``rankings (S, …, n)``.
+    def exposure(self, position_bias: Tensor | None = None, tolerance: float = TOLERANCE) -> Tensor:
+        """Exact exposure, with its exact gradient: the race is integrated, nothing is sampled.
 
-        Going backward it is the score-function estimator,
-        :math:`\frac1S \sum_s (\mathrm{value}_s - b)\, \nabla \log \pi(r_s)`, with b the mean of the
-        values (``"mean"``, the paper; shrinks the gradient by (S-1)/S), the mean of the *other*
-        values (``"loo"``, unbiased) or zero (None, unbiased and noisy).
-        Chapter 6, eq-06-baseline; equation (6) of the paper.
+        Chapter 4, eq-04-exposure; equation (2) of the paper.
+
+        Args:
+            position_bias: ``(n,)`` or longer; None is 1/log2(1+j).
+            tolerance: Accuracy of the integral.
+
+        Returns:
+            ``(…, n)``, the position bias that each document can expect.
         """
-        _check.permutations("expect", rankings, self.scores.shape, self.mask)
-        _check.not_transformed("expect")
-        samples = rankings.shape[0]
-        if values.shape not in (rankings.shape[:-1], rankings.shape):
-            found = f"values has shape {tuple(values.shape)}, rankings {tuple(rankings.shape)}"
-            raise ValueError(f"expect: {found}; give a value per ranking, or per document.")
-        if samples < {None: 1, "mean": 2, "loo": 2}.get(baseline, math.inf):
-            found = f"{samples} sample(s) with baseline={baseline!r}"
-            raise ValueError(f"expect: {found}; 'mean' and 'loo' need two, baseline=None one.")
-        mean, advantage = values.mean(0), values.detach()
-        if not (torch.is_grad_enabled() and self.scores.requires_grad):
-            return mean
-        if baseline is not None:
-            advantage = advantage - mean.detach()
-        if baseline == "loo":
-            # What the mean of the others leaves: v - (sum - v)/(S - 1) = S/(S - 1) (v - mean).
-            advantage = advantage * (samples / (samples - 1))
-        placed = log_slopes(self.scores.detach(), rankings, self.mask)
-        slopes = torch.zeros_like(placed).scatter_(-1, rankings, placed)
-        # Zero as a number, so the mean keeps its value, and log pi's slope going backward.
-        move = (slopes * (self.scores - self.scores.detach())).sum(-1)
-        if values.ndim == rankings.ndim:
-            move = move.unsqueeze(-1)
-        estimate = mean + (advantage * move).mean(0)
-        what = "a mean over sampled rankings"
-        estimate.register_hook(lambda _: _check.differentiable_once(what))
-        return estimate
+        _check.not_transformed("exposure")
+        bias_like("exposure", position_bias, self.scores)  # refuses a wrong one
+        return exact_exposure(self.scores, position_bias, self.mask, tolerance).to(self.dtype)
 
-    def position_probs(self, tolerance: float = TOLERANCE) -> Tensor:
-        """Exact probability ``(…, n, n)`` [document, position] (chapter 4, eq-04-fourier)."""
-        _check.not_transformed("position_probs")
-        probs = exact_position_probs(self.scores, self.mask, tolerance).to(self.dtype)
-        if self.mask is None:
-            return probs
-        count = self.mask.sum(-1, keepdim=True)
-        taken = torch.arange(probs.shape[-1], device=probs.device) < count
-        return torch.where(self.mask.unsqueeze(-1) & taken.unsqueeze(-2), probs, 0.0)
-
-    def exposure(
+    def sampled_exposure(
         self,
         position_bias: Tensor | None = None,
-        method: str = "exact",
         *,
         samples: int = 10,
         generator: torch.Generator | None = None,
         rankings: Tensor | None = None,
         baseline: str | None = "mean",
-        tolerance: float = TOLERANCE,
     ) -> Tensor:
-        """Expected position bias ``(…, n)`` of each document, with a gradient.
+        """The mean exposure over drawn rankings, differentiated as `expect` does.
 
-        ``position_bias`` is by default 1/log2(1+j). ``method="exact"`` integrates the race, to
-        ``tolerance``. ``"sample"`` averages over ``rankings (S, …, n)``, or over ``samples`` drawn
-        here if none are given, and differentiates as `expect` does: put through any function of
-        exposure, that is the paper's estimator. Chapter 4, eq-04-exposure; equation (2).
+        Put through any function of exposure, that is the paper's estimator of its gradient.
+        Chapter 6; Algorithm 1 of the paper.
+
+        Args:
+            position_bias: ``(n,)`` or longer; None is 1/log2(1+j).
+            samples: How many rankings to draw; not used if ``rankings`` are given.
+            generator: Where the noise comes from; None is torch's own stream.
+            rankings: ``(S, …, n)``, drawn before; None draws them here.
+            baseline: What is subtracted from a reward, as in `expect`.
+
+        Returns:
+            ``(…, n)``, the mean over the rankings.
         """
-        _check.not_transformed("exposure")
-        bias = bias_like("exposure", position_bias, self.scores)
-        if method == "exact":
-            return exact_exposure(self.scores, position_bias, self.mask, tolerance).to(self.dtype)
-        if method != "sample":
-            raise ValueError(f"exposure: method is {method!r}; choose 'exact' or 'sample'.")
+        _check.not_transformed("sampled_exposure")
+        bias = bias_like("sampled_exposure", position_bias, self.scores)
         if rankings is None:
             rankings = self.sample((samples,), generator=generator)
         paid = ranking_exposure(rankings, bias, self.mask)
         return self.expect(paid, rankings, baseline).to(self.dtype)
 
+    def expect(self, values: Tensor, rankings: Tensor, baseline: str | None = "mean") -> Tensor:
+        r"""Mean of values over drawn rankings, with the score-function estimator as gradient.
 
-def _in_order(scores: Tensor, rankings: Tensor, mask: Tensor | None) -> tuple[Tensor, bool]:
-    """Scores by position ``(S, …, n)``, padding -inf; and whether plain exponentials are safe."""
-    shifted = scores if mask is None else scores.masked_fill(~mask, -math.inf)
-    shifted = shifted - shifted.detach().amax(-1, keepdim=True)
-    lowest = shifted.detach() if mask is None else shifted.detach()[mask]
-    least = 0.8 * math.log(torch.finfo(scores.dtype).tiny)
-    safe = lowest.numel() == 0 or float(lowest.amin()) > least
-    return shifted.expand(rankings.shape).gather(-1, rankings), safe
+        Going backward it is
+        :math:`\frac1S \sum_s (\mathrm{value}_s - b)\, \nabla \log \pi(r_s)`.
+        Chapter 6, eq-06-baseline; equation (6) of the paper.
+
+        Args:
+            values: ``(S, …)``, one for each ranking, or ``(S, …, n)``, one for each document of it.
+            rankings: ``(S, …, n)``, drawn from this policy.
+            baseline: What b is: the mean of the values (``"mean"``, the paper's choice, which
+                shrinks the gradient by (S-1)/S), the mean of the *other* values (``"loo"``,
+                unbiased), or zero (None, unbiased and noisy).
+
+        Returns:
+            The mean, ``(…)`` or ``(…, n)``.
+        """
+        _check.permutations("expect", rankings, self.scores.shape, self.mask)
+        _check.not_transformed("expect")
+        samples = rankings.shape[0]
+        if values.shape not in (rankings.shape[:-1], rankings.shape):
+            raise ValueError(
+                f"expect: values has shape {tuple(values.shape)}, rankings "
+                f"{tuple(rankings.shape)}; give a value per ranking, or per document."
+            )
+        if baseline not in ("mean", "loo", None):
+            raise ValueError(f"expect: baseline is {baseline!r}; choose 'mean', 'loo' or None.")
+        if baseline is not None and samples < 2:
+            raise ValueError(
+                f"expect: {samples} sample(s) with baseline={baseline!r}; draw two at least, "
+                "or choose baseline=None."
+            )
+        mean = values.mean(0)
+        if not (torch.is_grad_enabled() and self.scores.requires_grad):
+            return mean
+        advantage = values.detach()
+        if baseline is not None:
+            advantage = advantage - mean.detach()
+        if baseline == "loo":
+            # What the mean of the others leaves: v - (sum - v)/(S - 1) = S/(S - 1) (v - mean).
+            advantage = advantage * (samples / (samples - 1))
+        by_position = log_slopes(self.scores.detach(), rankings, self.mask)
+        by_document = torch.zeros_like(by_position).scatter_(-1, rankings, by_position)
+        # Zero as a number, so the mean keeps its value, and log pi's slope going backward.
+        move = (by_document * (self.scores - self.scores.detach())).sum(-1)
+        if values.ndim == rankings.ndim:
+            move = move.unsqueeze(-1)
+        estimate = mean + (advantage * move).mean(0)
+        estimate.register_hook(lambda _: _check.differentiable_once("a mean over sampled rankings"))
+        return estimate
+
+    def position_probs(self, tolerance: float = TOLERANCE) -> Tensor:
+        """Exact probability of each position (chapter 4, eq-04-fourier).
+
+        Args:
+            tolerance: Accuracy of the integrals.
+
+        Returns:
+            ``(…, n, n)`` [document, position], with a gradient; zero for padding.
+        """
+        _check.not_transformed("position_probs")
+        probs = exact_position_probs(self.scores, self.mask, tolerance).to(self.dtype)
+        if self.mask is None:
+            return probs
+        documents = self.mask.sum(-1, keepdim=True)
+        is_taken = torch.arange(probs.shape[-1], device=probs.device) < documents
+        return torch.where(self.mask.unsqueeze(-1) & is_taken.unsqueeze(-2), probs, 0.0)
+
+    def _masked_scores(self) -> Tensor:
+        """The scores, minus infinity for padding."""
+        if self.mask is None:
+            return self.scores
+        return self.scores.masked_fill(~self.mask, -math.inf)
+
+
+class DoublyStochastic:
+    """The policy of a matrix that says how often each document stands at each position.
+
+    What a linear programme returns. The matrix does not say which rankings are shown; this class
+    draws them from a decomposition into permutations (`fairpg_lite.birkhoff`), one of many that
+    have these probabilities.
+
+    Args:
+        matrix: ``(…, n, n)`` [document, position]; rows and columns of real documents sum to one.
+        mask: ``(…, n)``, True for a real document; padding ranks last. None: all are real.
+
+    >>> policy = DoublyStochastic(torch.tensor([[0.75, 0.25], [0.25, 0.75]], dtype=torch.float64))
+    >>> policy.mode
+    tensor([0, 1])
+    >>> policy.exposure(torch.tensor([1.0, 0.0], dtype=torch.float64))
+    tensor([0.7500, 0.2500], dtype=torch.float64)
+    """
+
+    def __init__(self, matrix: Tensor, mask: Tensor | None = None):
+        _check_matrix(matrix, mask)
+        self.matrix = matrix
+        self.mask = mask
+
+    @classmethod
+    def uniform(cls, n: int, dtype: torch.dtype | None = None) -> "DoublyStochastic":
+        """The policy that draws every ranking of ``n`` documents equally often.
+
+        It has the probabilities of that policy, 1/n; its decomposition has fewer than n! lists.
+        """
+        return cls(torch.full((n, n), 1.0 / n, dtype=dtype))
+
+    def exposure(self, position_bias: Tensor | None = None) -> Tensor:
+        """The position bias ``(…, n)`` that each document can expect; None is 1/log2(1+j)."""
+        return self.matrix @ bias_like("exposure", position_bias, self.matrix)
+
+    def position_probs(self) -> Tensor:
+        """The matrix itself, ``(…, n, n)`` [document, position]."""
+        return self.matrix
+
+    def sample(
+        self, sample_shape: tuple[int, ...] = (), generator: torch.Generator | None = None
+    ) -> Tensor:
+        """Draw rankings ``(*sample_shape, …, n)`` of the decomposition."""
+        _check_sample_shape(sample_shape)
+        count = math.prod(sample_shape)
+        drawn = []
+        for weights, rankings in self.lotteries:
+            chosen = torch.multinomial(weights, count, replacement=True, generator=generator)
+            drawn.append(rankings[chosen])
+        batch_shape = self.matrix.shape[:-2]
+        stacked = torch.stack(drawn, dim=1)
+        return stacked.view(*sample_shape, *batch_shape, self.matrix.shape[-1])
+
+    @property
+    def mode(self) -> Tensor:
+        """The ranking ``(…, n)`` of the decomposition that is drawn most often."""
+        heaviest = [rankings[weights.argmax()] for weights, rankings in self.lotteries]
+        return torch.stack(heaviest).view(self.matrix.shape[:-1])
+
+    @cached_property
+    def lotteries(self) -> list[tuple[Tensor, Tensor]]:
+        """Weights ``(L,)`` and rankings ``(L, n)`` of each query, queries in flattened order."""
+        n = self.matrix.shape[-1]
+        matrices = self.matrix.detach().double().cpu().reshape(-1, n, n)
+        if self.mask is None:
+            masks = torch.ones(matrices.shape[:-1], dtype=torch.bool)
+        else:
+            masks = self.mask.cpu().reshape(-1, n)
+        return [_lottery(matrix, mask) for matrix, mask in zip(matrices, masks, strict=True)]
+
+    def expected_value(self, metric: "Metric") -> Tensor:
+        """The mean ``(…)`` of ``metric(rankings (S, …, n)) -> (S, …)`` over the decomposition."""
+        longest = max(len(weights) for weights, _ in self.lotteries)
+        weights = torch.zeros(longest, len(self.lotteries), dtype=torch.float64)
+        rankings = self.mode.reshape(1, len(self.lotteries), -1).repeat(longest, 1, 1)
+        for query, (query_weights, query_rankings) in enumerate(self.lotteries):
+            weights[: len(query_weights), query] = query_weights
+            rankings[: len(query_weights), query] = query_rankings
+        batch_shape = self.matrix.shape[:-2]
+        values = metric(rankings.view(longest, *self.matrix.shape[:-1]))
+        return (weights.view(longest, *batch_shape).to(values) * values).sum(0)
+
+
+class Mixture:
+    """A lottery between policies: each ranking is drawn from one of them.
+
+    Args:
+        policies: Policies over the same documents.
+        weights: The probability of each, ``(K,)``.
+
+    >>> sorted_list = PlackettLuce(torch.tensor([9.0, 0.0]))
+    >>> half_random = Mixture([sorted_list, DoublyStochastic.uniform(2)], [0.5, 0.5])
+    >>> half_random.exposure(torch.tensor([1.0, 0.0]))
+    tensor([0.7499, 0.2501])
+    """
+
+    def __init__(self, policies: Sequence[Policy], weights: Sequence[float] | Tensor):
+        if len(policies) == 0:
+            raise ValueError("Mixture: there are no policies; give one at least.")
+        self.weights = torch.as_tensor(weights, dtype=torch.float64)
+        if self.weights.shape != (len(policies),):
+            raise ValueError(
+                f"Mixture: weights has shape {tuple(self.weights.shape)} for {len(policies)} "
+                "policies; give one weight for each."
+            )
+        if not bool((self.weights >= 0).all()):
+            raise ValueError(f"Mixture: a weight is {self.weights.min().item()}; give 0 or more.")
+        if abs(float(self.weights.sum()) - 1.0) > 1e-9:
+            raise ValueError(
+                f"Mixture: the weights sum to {self.weights.sum().item()}; they must sum to one."
+            )
+        self.policies = list(policies)
+        self.mask = policies[0].mask
+
+    def exposure(self, position_bias: Tensor | None = None) -> Tensor:
+        """The weighted mean ``(…, n)`` of the policies' exposures; None is 1/log2(1+j)."""
+        return self._mean([policy.exposure(position_bias) for policy in self.policies])
+
+    def position_probs(self) -> Tensor:
+        """The weighted mean ``(…, n, n)`` of the policies' probabilities [document, position]."""
+        return self._mean([policy.position_probs() for policy in self.policies])
+
+    def sample(
+        self, sample_shape: tuple[int, ...] = (), generator: torch.Generator | None = None
+    ) -> Tensor:
+        """Draw rankings ``(*sample_shape, …, n)``, each of its own policy."""
+        drawn = torch.stack([policy.sample(sample_shape, generator) for policy in self.policies])
+        one_each = drawn[0, ..., 0]
+        chosen = torch.multinomial(
+            self.weights, one_each.numel(), replacement=True, generator=generator
+        )
+        index = chosen.view(1, *one_each.shape, 1).expand(1, *drawn.shape[1:])
+        return drawn.gather(0, index.to(drawn.device)).squeeze(0)
+
+    @property
+    def mode(self) -> Tensor:
+        """The mode ``(…, n)`` of the policy with the largest weight.
+
+        A convention: the most probable ranking of a mixture may be another.
+        """
+        return self.policies[int(self.weights.argmax())].mode
+
+    def _mean(self, values: list[Tensor]) -> Tensor:
+        total = torch.zeros_like(values[0])
+        for weight, value in zip(self.weights.tolist(), values, strict=True):
+            total = total + weight * value
+        return total
+
+
+class FixedRanking:
+    """The policy that always shows the same list.
+
+    Args:
+        ranking: ``(…, n)``, the document at each position, padding last.
+        mask: ``(…, n)``, True for a real document. None: all are real.
+        dtype: Number format of exposure and probabilities; None is torch's default.
+
+    >>> FixedRanking(torch.tensor([2, 0, 1])).exposure(torch.tensor([1.0, 0.5, 0.0]))
+    tensor([0.5000, 0.0000, 1.0000])
+    """
+
+    def __init__(
+        self, ranking: Tensor, mask: Tensor | None = None, dtype: torch.dtype | None = None
+    ):
+        _check.permutations("FixedRanking", ranking, ranking.shape, mask)
+        self.mode = ranking
+        self.mask = mask
+        self.dtype = dtype or torch.get_default_dtype()
+
+    def exposure(self, position_bias: Tensor | None = None) -> Tensor:
+        """The position bias ``(…, n)`` at each document's position; None is 1/log2(1+j)."""
+        like = torch.empty(self.mode.shape[-1], dtype=self.dtype, device=self.mode.device)
+        bias = bias_like("exposure", position_bias, like)
+        return ranking_exposure(self.mode, bias, self.mask)
+
+    def position_probs(self) -> Tensor:
+        """One for each document's position ``(…, n, n)`` [document, position]; padding has none."""
+        position_of = self.mode.argsort(-1)
+        probs = torch.nn.functional.one_hot(position_of, self.mode.shape[-1]).to(self.dtype)
+        return probs if self.mask is None else probs * self.mask.unsqueeze(-1)
+
+    def sample(
+        self, sample_shape: tuple[int, ...] = (), generator: torch.Generator | None = None
+    ) -> Tensor:
+        """The one ranking, ``(*sample_shape, …, n)``."""
+        _check_sample_shape(sample_shape)
+        return self.mode.expand(*sample_shape, *self.mode.shape)
+
+    def expected_value(self, metric: "Metric") -> Tensor:
+        """The value ``(…)`` of ``metric(rankings (S, …, n)) -> (S, …)`` of the one ranking."""
+        return metric(self.mode.unsqueeze(0)).squeeze(0)
+
+
+class Metric(Protocol):
+    """A number for each ranking of a batch of queries."""
+
+    def __call__(self, rankings: Tensor, /) -> Tensor:
+        """Values ``(S, …)`` of rankings ``(S, …, n)``."""
+        ...
 
 
 def log_steps(scores: Tensor, rankings: Tensor, mask: Tensor | None) -> Tensor:
     """Log-probability of each draw ``(S, …, n)``: score less log of what remains."""
-    placed, safe = _in_order(scores, rankings, mask)
-    if safe:
-        remaining = placed.exp().flip(-1).cumsum(-1).flip(-1).log()
+    placed, is_safe = _scores_by_position(scores, rankings, mask)
+    if is_safe:
+        log_remaining = placed.exp().flip(-1).cumsum(-1).flip(-1).log()
     else:
-        remaining = placed.flip(-1).logcumsumexp(-1).flip(-1)
-    return torch.where(placed > -math.inf, placed - remaining, 0.0)
+        log_remaining = placed.flip(-1).logcumsumexp(-1).flip(-1)
+    return torch.where(placed > -math.inf, placed - log_remaining, 0.0)
 
 
 def log_slopes(scores: Tensor, rankings: Tensor, mask: Tensor | None) -> Tensor:
     """Derivative of log pi by the score of the document at each position ``(S, …, n)``."""
-    placed, safe = _in_order(scores, rankings, mask)
-    if safe:
+    placed, is_safe = _scores_by_position(scores, rankings, mask)
+    if is_safe:
         weight = placed.exp()
-        picked = weight * weight.flip(-1).cumsum(-1).flip(-1).reciprocal().cumsum(-1)
+        remaining = weight.flip(-1).cumsum(-1).flip(-1)
+        picked = weight * remaining.reciprocal().cumsum(-1)
     else:
-        remaining = placed.flip(-1).logcumsumexp(-1).flip(-1)
-        picked = (placed + torch.logcumsumexp(-remaining, -1)).exp()
+        log_remaining = placed.flip(-1).logcumsumexp(-1).flip(-1)
+        picked = (placed + torch.logcumsumexp(-log_remaining, -1)).exp()
     return torch.where(placed > -math.inf, 1.0 - picked, 0.0)
+
+
+def _scores_by_position(
+    scores: Tensor, rankings: Tensor, mask: Tensor | None
+) -> tuple[Tensor, bool]:
+    """Scores by position ``(S, …, n)``, padding -inf; and whether plain exponentials are safe."""
+    shifted = scores if mask is None else scores.masked_fill(~mask, -math.inf)
+    shifted = shifted - shifted.detach().amax(-1, keepdim=True)
+    real_scores = shifted.detach() if mask is None else shifted.detach()[mask]
+    lowest_safe = 0.8 * math.log(torch.finfo(scores.dtype).tiny)
+    is_safe = real_scores.numel() == 0 or float(real_scores.amin()) > lowest_safe
+    return shifted.expand(rankings.shape).gather(-1, rankings), is_safe
+
+
+def _lottery(matrix: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+    """Weights ``(L,)`` and rankings ``(L, n)`` of one query, padding last."""
+    real = mask.nonzero().squeeze(-1)
+    padding = (~mask).nonzero().squeeze(-1)
+    block = matrix[real][:, : len(real)]
+    weights, places = decompose(block.numpy())
+    rankings = real[torch.from_numpy(places)]
+    behind = padding.expand(len(rankings), len(padding))
+    return torch.from_numpy(weights), torch.cat([rankings, behind], dim=-1)
+
+
+def _check_sample_shape(sample_shape: tuple[int, ...]) -> None:
+    if not all(_check.is_whole(size) and size >= 1 for size in sample_shape):
+        raise ValueError(f"sample: sample_shape is {sample_shape}; give whole numbers from 1.")
+
+
+def _check_matrix(matrix: Tensor, mask: Tensor | None) -> None:
+    """Refuse what is not doubly stochastic on its real documents, to 1e-6."""
+    _check.floating("DoublyStochastic", "matrix", matrix)
+    if matrix.ndim < 2 or matrix.shape[-1] != matrix.shape[-2]:
+        raise ValueError(
+            f"DoublyStochastic: matrix has shape {tuple(matrix.shape)}; "
+            "give a row for each document and as many columns, one for each position."
+        )
+    _check.real_documents("DoublyStochastic", mask, matrix[..., 0])
+    _check.finite("DoublyStochastic", "matrix", matrix)
+    if bool((matrix < -1e-9).any()):
+        index = (matrix < -1e-9).nonzero()[0].tolist()
+        raise ValueError(
+            f"DoublyStochastic: matrix{index} is {matrix[tuple(index)].item()}; "
+            "a probability cannot be negative."
+        )
+    if mask is None:
+        is_real = torch.ones_like(matrix[..., 0], dtype=torch.bool)
+    else:
+        is_real = mask
+    positions = torch.arange(matrix.shape[-1], device=matrix.device)
+    is_taken = positions < is_real.sum(-1, keepdim=True)
+    for name, sums, expected in (
+        ("row", matrix.sum(-1), is_real),
+        ("column", matrix.sum(-2), is_taken),
+    ):
+        off = (sums - expected.to(sums.dtype)).abs() > 1e-6
+        if bool(off.any()):
+            index = off.nonzero()[0].tolist()
+            wanted = int(expected[tuple(index)])
+            raise ValueError(
+                f"DoublyStochastic: {name} {index} sums to {sums[tuple(index)].item():.9g}; it "
+                f"must sum to {wanted} (documents are rows, positions are columns)."
+            )

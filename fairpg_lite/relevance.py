@@ -13,36 +13,52 @@ Merit = Callable[[Tensor], Tensor]
 
 
 def exponential_gain(relevance: Tensor) -> Tensor:
-    """u = 2**rel - 1, the paper's utility of a document (chapter 2, eq-02-gain; section 2.1)."""
+    """u = 2**rel - 1, the paper's utility of a document (chapter 2, eq-02-gain; section 2.1).
+
+    >>> exponential_gain(torch.tensor([0.0, 1.0, 2.0]))
+    tensor([0., 1., 3.])
+    """
     return torch.exp2(relevance) - 1.0
 
 
 def linear_gain(relevance: Tensor) -> Tensor:
-    """u = rel (chapter 2)."""
+    """u = rel (chapter 2).
+
+    >>> linear_gain(torch.tensor([0.0, 1.0, 2.0]))
+    tensor([0., 1., 2.])
+    """
     return relevance
 
 
 def binary_gain(relevance: Tensor) -> Tensor:
-    """u = 1 for any relevance above zero, else 0 (chapter 2)."""
+    """u = 1 for any relevance above zero, else 0 (chapter 2).
+
+    >>> binary_gain(torch.tensor([0.0, 1.0, 2.0]))
+    tensor([0., 1., 1.])
+    """
     return (relevance > 0).to(relevance.dtype)
 
 
 #: Gains by name; the paper's experiments use the first.
-GAINS = {"exponential": exponential_gain, "linear": linear_gain, "binary": binary_gain}
+GAINS: dict[str, Gain] = {
+    "exponential": exponential_gain,
+    "linear": linear_gain,
+    "binary": binary_gain,
+}
 #: Merits by name; the paper's experiments use the first.
 MERITS: dict[str, Merit] = {"identity": linear_gain, "square": torch.square, "sqrt": torch.sqrt}
 
 
 def gains_of(where: str, relevance: Tensor, gain: str | Gain, mask: Tensor | None) -> Tensor:
-    """Gain ``(…, n)`` per document, zero for padding."""
+    """Gain ``(…, n)`` per document, zero for padding; ``where`` is named in errors."""
     _check.floating(where, "relevance", relevance)
     if mask is not None:
         _check.same_shape(where, "mask", mask, "relevance", relevance.shape)
         relevance = torch.where(mask, relevance, 0.0)
     _check.finite(where, "relevance", relevance)
-    gains = _named(where, "gain", gain, GAINS)(relevance)
+    gains = _function(where, "gain", gain, GAINS)(relevance)
     # The sum as well: an ideal DCG of infinity would make every NDCG zero.
-    if not (_check._trusting.get() or gains.sum(-1).isfinite().all()):
+    if not _check.is_trusted() and not gains.sum(-1).isfinite().all():
         raise ValueError(
             f"{where}: a relevance of {relevance.max():g} is too large: its gain, or the sum over "
             f"documents, is more than {gains.dtype} can hold; give smaller grades or gain='linear'."
@@ -51,15 +67,25 @@ def gains_of(where: str, relevance: Tensor, gain: str | Gain, mask: Tensor | Non
 
 
 def merit_of(relevance: Tensor, merit: str | Merit = "identity") -> Tensor:
-    """Merit ``(…, n)`` of documents by relevance (chapter 5): one of `MERITS`, or your own.
+    """Merit of documents by relevance (chapter 5).
+
+    Args:
+        relevance: ``(…, n)``.
+        merit: One of `MERITS` by name, or a function of relevance of your own.
+
+    Returns:
+        ``(…, n)``.
 
     >>> merit_of(torch.tensor([0.0, 4.0]), "sqrt")
     tensor([0., 2.])
     """
-    return _named("merit_of", "merit", merit, MERITS)(relevance)
+    return _function("merit_of", "merit", merit, MERITS)(relevance)
 
 
-def _named(where: str, name: str, value: str | Gain, known: Mapping[str, Gain]) -> Gain:
-    if not callable(value) and value not in known:
+def _function(where: str, name: str, value: str | Gain, known: Mapping[str, Gain]) -> Gain:
+    """A function itself, or the known one of that name."""
+    if callable(value):
+        return value
+    if value not in known:
         raise ValueError(f"{where}: {name} is {value!r}; choose one of {list(known)}.")
-    return value if callable(value) else known[value]
+    return known[value]

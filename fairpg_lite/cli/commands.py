@@ -18,16 +18,17 @@ import torch
 from fairpg_lite._files import clear_leftovers, probe, whole_file
 from fairpg_lite.cli import options as cli
 from fairpg_lite.data import RankingDataset
-from fairpg_lite.evaluation import MEASURES
 from fairpg_lite.evaluation import evaluate as judge
 from fairpg_lite.figures import plot_tradeoff, style
+from fairpg_lite.measures import MEASURES
 from fairpg_lite.models.model_file import SavedModel, load_model, save_model
 from fairpg_lite.models.preparation import Preparation
 from fairpg_lite.policy import PlackettLuce
+from fairpg_lite.scorers import new_scorer
 from fairpg_lite.sweeps.curve import tradeoff
 from fairpg_lite.training import loop as training
 from fairpg_lite.training.budget import fit_to_budget
-from fairpg_lite.training.config import GROUP_DISPARITIES, TrainConfig
+from fairpg_lite.training.config import TrainConfig
 
 _GAINS = {"exponential": "2^grade - 1", "linear": "the grade", "binary": "1 for any grade above 0"}
 
@@ -52,11 +53,11 @@ def _data(
     prepare = Preparation.learn(train, **{name: getattr(args, name) for name in names})
     data = {"train": prepare(train)}
     groups = data["train"].groups
-    by_group = fair and args.disparity in GROUP_DISPARITIES
+    by_group = fair and "groups" in MEASURES[args.disparity].needs
     if by_group and (groups is None or len(groups.unique()) < 2):
         raise cli.UsageError(
             f"--disparity {args.disparity} needs documents of two groups in {args.train[0]}: give "
-            "--group-feature ID or --groups FILE, or --disparity individual."
+            "--group-feature ID or --groups FILE, or --disparity d_ind."
         )
     for part in parts:
         if (file := getattr(args, part)) is not None:
@@ -76,14 +77,15 @@ def fit(args: argparse.Namespace) -> int | None:
 
     examples:
       fairpg-lite fit train.txt --valid valid.txt --group-feature 5 --lam 1 --out model/
-      fairpg-lite fit train.txt --disparity individual --lam 10 --method exact --out model/
+      fairpg-lite fit train.txt --disparity d_ind --lam 10 --method exact --out model/
       fairpg-lite fit train.txt --valid valid.txt --group-feature 5 --budget 0.01 --out model/
     """
     config = _config(args)
     if args.budget is None and args.test is not None:
         raise cli.UsageError("--test reports on a --budget; judge a model by fairpg-lite evaluate.")
     prepare, data = _data(args, args.lam > 0 or args.budget is not None, "valid", "test")
-    scorer = training.new_scorer(data["train"], args.hidden, args.seed)
+    train = data["train"]
+    scorer = new_scorer(train.n_features, args.hidden, seed=args.seed, dtype=train.features.dtype)
     asked = [config.to_dict(), asdict(prepare), str(scorer), args.budget]
     asked += [dataset.fingerprint() for dataset in data.values()]
     notes: dict[str, Any] = {part: str(dataset) for part, dataset in data.items()}
@@ -160,14 +162,14 @@ def sweep(args: argparse.Namespace) -> None:
     how |= {"config": config, "hidden": args.hidden, "prepare": prepare}
     lams = dict.fromkeys(args.lam)
     table = tradeoff(data["train"], data["test"], lams, args.seeds, out=args.out, **how)
-    measure = {"group": "d_group", "gap": "group_gap"}.get(args.disparity, "d_ind")
+    measure = args.disparity
     with style():
         figure = plot_tradeoff(table, x=measure).figure
         # Without date and version, the same table is the same file.
         for kind, unstamped in (("png", {"Software": None}), ("svg", {"Date": None})):
             with whole_file(Path(args.out) / f"tradeoff.{kind}") as picture:
                 figure.savefig(picture, format=kind, metadata=unstamped)
-    print(f"{'lambda':>8}{'NDCG':>10}{MEASURES[measure]:>15}   means over {args.seeds} seeds")
+    print(f"{'lambda':>8}{'NDCG':>10}{MEASURES[measure].label:>15}   means over {args.seeds} seeds")
     for lam, utility, disparity in table.groupby("lam")[["ndcg", measure]].mean().itertuples():
         print(f"{lam:8g}{utility:10.4f}{disparity:15.4f}")
     cli.say(args, f"{len(table)} runs: table, pictures and models in {args.out}")

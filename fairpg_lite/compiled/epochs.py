@@ -28,7 +28,7 @@ WORTHWHILE = 20_000
 # Queries walked through in one call: Ctrl-C is heard in between, and only their noise is kept.
 _AT_ONCE = 500
 _BASELINES = {None: 0, "mean": 1, "loo": 2}
-_DISPARITIES = {None: 0, "individual": 1, "group": 2, "gap": 3}
+_DISPARITIES = {None: 0, "d_ind": 1, "d_group": 2, "group_gap": 3}
 # An update of fewer numbers than this (documents times features) is not worth a second thread:
 # threads wait for each other, and on a busy machine for twenty times as long as the work takes.
 SHARED = 4_000_000
@@ -49,7 +49,7 @@ def why_not(scorer: nn.Module, dataset: RankingDataset, config: TrainConfig) -> 
         "some of the scorer's parameters are frozen": not all(p.requires_grad for p in weights),
         "the scorer is neither float32 nor float64": dtype not in _FORMATS,
         "the features are not one contiguous float32 or float64 array": not right,
-        f"utility is {config.utility!r}": not config.linear,
+        f"utility is {config.utility!r}": not config.is_linear,
         f"disparity is {config.disparity!r}": config.disparity not in _DISPARITIES,
         f"the scorer is on {weights[0].device}": weights[0].device.type != "cpu",
         "several processes train together": together,

@@ -12,10 +12,11 @@ from fairpg_lite.data import RankingDataset
 from fairpg_lite.evaluation import evaluate
 from fairpg_lite.models.model_file import save_model
 from fairpg_lite.models.preparation import Preparation
+from fairpg_lite.scorers import new_scorer
 from fairpg_lite.sweeps.records import collect, grid, key, load_cells
 from fairpg_lite.sweeps.running import as_table, run_cells
 from fairpg_lite.training.config import TrainConfig
-from fairpg_lite.training.loop import fit, new_scorer
+from fairpg_lite.training.loop import fit
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -34,7 +35,9 @@ class Training:
     name = "Fair-PG-Rank"
 
     def __call__(self, lam: float, seed: int) -> dict[str, Any]:
-        scorer = new_scorer(self.train, self.hidden, seed)
+        scorer = new_scorer(
+            self.train.n_features, self.hidden, seed=seed, dtype=self.train.features.dtype
+        )
         config = replace(self.config, lam=lam, seed=seed)
         fit(scorer, self.train, config, valid=self.valid, progress=False)
         judge: Any = {name: math.nan if v == "nan" else v for name, v in self.judge.items()}
@@ -77,7 +80,8 @@ def tradeoff(
     records = run_cells(cells, out, **how)
     for cell, record in zip(cells, records, strict=True):
         if weights := record.get("result", {}).get("weights"):
-            scorer, dtype = new_scorer(train, hidden, cell.seed), train.features.dtype
+            dtype = train.features.dtype
+            scorer = new_scorer(train.n_features, hidden, seed=cell.seed, dtype=dtype)
             scorer.load_state_dict({n: torch.tensor(v, dtype=dtype) for n, v in weights.items()})
             used = replace(config, lam=cell.lam, seed=cell.seed)
             where = out / "models" / cell.path("").with_suffix("")

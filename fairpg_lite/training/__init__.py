@@ -4,7 +4,7 @@ from fairpg_lite.training.budget import fit_to_budget
 from fairpg_lite.training.config import TrainConfig
 from fairpg_lite.training.estimator import FairRanker
 from fairpg_lite.training.history import History
-from fairpg_lite.training.loop import fit, new_scorer, objective_on
+from fairpg_lite.training.loop import fit, objective_on
 
 __all__ = [
     "FairRanker",
@@ -12,6 +12,5 @@ __all__ = [
     "TrainConfig",
     "fit",
     "fit_to_budget",
-    "new_scorer",
     "objective_on",
 ]

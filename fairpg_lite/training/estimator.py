@@ -12,9 +12,9 @@ import torch
 
 from fairpg_lite.data import RankingDataset
 from fairpg_lite.policy import PlackettLuce
-from fairpg_lite.scorers import eval_mode
+from fairpg_lite.scorers import eval_mode, new_scorer
 from fairpg_lite.training.config import TrainConfig
-from fairpg_lite.training.loop import fit, new_scorer
+from fairpg_lite.training.loop import fit
 
 _DEFAULTS = {"hidden": None} | {field.name: field.default for field in fields(TrainConfig)}
 
@@ -57,7 +57,9 @@ class FairRanker:
         dataset = RankingDataset(features[rows], relevance, offsets, groups=labels)
         settings = self.get_params()
         hidden, config = settings.pop("hidden"), TrainConfig(**settings)
-        self.scorer_ = new_scorer(dataset, hidden, config.seed)
+        self.scorer_ = new_scorer(
+            dataset.n_features, hidden, seed=config.seed, dtype=features.dtype
+        )
         self.history_ = fit(self.scorer_, dataset, config, progress=False)
         return self
 

@@ -21,18 +21,11 @@ from fairpg_lite.batch import Batch
 from fairpg_lite.compiled import epochs as compiled
 from fairpg_lite.compiled.epochs import SHARED
 from fairpg_lite.data import RankingDataset
-from fairpg_lite.objective import Terms, batch_terms, ideals
-from fairpg_lite.scorers import LinearScorer, MLPScorer, eval_mode, score
+from fairpg_lite.objective import Terms, ideals
+from fairpg_lite.scorers import eval_mode, score
 from fairpg_lite.training.checkpoint import AFRESH, CHECKPOINT, load_checkpoint, run_of
-from fairpg_lite.training.config import GROUP_DISPARITIES, TrainConfig
+from fairpg_lite.training.config import TrainConfig
 from fairpg_lite.training.history import History
-
-
-def new_scorer(train: RankingDataset, hidden: int | None, seed: int) -> LinearScorer | MLPScorer:
-    """An untrained scorer for ``train``: linear, or with a layer of ``hidden`` units."""
-    how: Any = {"dtype": train.features.dtype, "generator": torch.Generator().manual_seed(seed)}
-    n = train.n_features
-    return LinearScorer(n, **how) if hidden is None else MLPScorer(n, hidden, **how)
 
 
 def fit(
@@ -98,7 +91,7 @@ def objective_on(
     sums = torch.zeros(3, dtype=torch.float64, device=first.device)
     with eval_mode(scorer):
         for batch in dataset.to(device=first.device).batches(64, dtype=first.dtype, reuse=True):
-            terms = batch_terms(score(scorer, batch), batch, exact, generator)
+            terms = exact.terms(score(scorer, batch), batch, generator)
             sums += torch.stack([*(t.sum() for t in terms[:2]), batch.mask[:, 0].sum()])
     utility_sum, disparity_sum, count = _total(sums).tolist()
     return utility_sum / count, disparity_sum / count
@@ -132,7 +125,7 @@ class _Run:
         rank = distributed.get_rank() if _world() > 1 else 0
         self.draws = torch.Generator(device).manual_seed(2 * config.seed + 1 + (rank << 40))
         # For DCG, too: it refuses grades whose gain is too large a number.
-        self.ideal = ideals(data, config, self.dtype) if config.linear else None
+        self.ideal = ideals(data, config, self.dtype) if config.is_linear else None
         self.compiled: compiled.Epoch | None = None
         if compiled.serves(scorer, data, config):
             self.compiled = compiled.Epoch(scorer, data, config, self.optimizer)
@@ -221,8 +214,8 @@ class _Run:
         for parameter in self.parameters:
             parameter.grad = None
         scores = score(self.model, batch)
-        terms = batch_terms(scores, batch, self.config, self.draws, self.ideal)
-        objective = terms.total(self.config.lam, self.config.entropy)
+        terms = self.config.terms(scores, batch, self.draws, self.ideal)
+        objective = self.config.total(terms)
         # The gradient of minus the mean over the batch.
         objective.backward(torch.full_like(objective, -share))
         norms = [p.grad.norm() for p in self.parameters if p.grad is not None]
@@ -245,9 +238,9 @@ def _check_data(dataset: RankingDataset, valid: RankingDataset | None, config: T
     """Refuse queries that cannot be trained on with these settings."""
     if len(dataset) == 0 or (valid is not None and len(valid) == 0):
         raise ValueError("fit: the dataset or the validation set holds no query.")
-    if config.lam > 0 and config.disparity in GROUP_DISPARITIES and dataset.groups is None:
+    if config.lam > 0 and config.needs_groups and dataset.groups is None:
         found = f"disparity={config.disparity!r} with lam > 0 needs groups"
-        raise ValueError(f"fit: {found}; give the dataset some, or choose 'individual'.")
+        raise ValueError(f"fit: {found}; give the dataset some, or choose 'd_ind'.")
     sound = bool(dataset.features.sum().isfinite())  # one pass; a large sum may overflow, too
     for name, query in () if sound else zip(dataset.query_ids.tolist(), dataset, strict=True):
         _check.finite("fit", f"features of query {name}, at ", query.features)

@@ -106,7 +106,7 @@ def test_every_setting_reaches_the_training(here, capsys):
     changed = {
         "utility": "dcg", "merit": "sqrt", "method": "sample", "samples": 3, "epochs": 2,
         "batch_size": 7, "lr": 0.02, "entropy": 0.1, "patience": 4, "seed": 11, "gain": "linear",
-        "lam": 0.5, "disparity": "individual",
+        "lam": 0.5, "disparity": "d_ind",
     }  # fmt: skip
     assert set(changed) == set(SETTINGS)
     words = [w for k, v in changed.items() for w in (f"--{k.replace('_', '-')}", str(v))]

@@ -193,8 +193,8 @@ def test_weights_after_epochs(settings, lengths, seed, optimizer, decay, size, m
 
 CASES = {
     "plain": {"lam": 0.0, "disparity": None},
-    "individual": {"lam": 2.0, "disparity": "individual"},
-    "group": {"lam": 2.0, "disparity": "group", "utility": "dcg"},
+    "individual": {"lam": 2.0, "disparity": "d_ind"},
+    "group": {"lam": 2.0, "disparity": "d_group", "utility": "dcg"},
     "entropy": {"lam": 2.0, "entropy": 0.5, "baseline": "loo"},
 }
 METHODS = ("sample", "exact")
@@ -259,14 +259,14 @@ def test_other_position_biases(bias, method):
     data = ragged(6, [10, 3, 12, 1, 2], groups=0)
     config = TrainConfig(
         lam=1.0,
-        disparity="individual",
+        disparity="d_ind",
         position_bias=BIASES[bias].double(),
         method=method,
         optimizer="sgd",
     )
     scores = torch.randn(28, generator=torch.Generator().manual_seed(1)).double()
     same(data, config, scored(scores), [([torch.tensor([0, 1, 4]), torch.tensor([2])], 0.0, 1.0)])
-    group = dict(vars(config), disparity="group", lam=0.0)  # no groups: no disparity
+    group = dict(vars(config), disparity="d_group", lam=0.0)  # no groups: no disparity
     same(data, TrainConfig(**group), scored(scores), [([torch.tensor([2])], 0.0, 1.0)])
 
 
@@ -292,7 +292,7 @@ def test_pieces_and_a_bias_change_nothing(monkeypatch):
 def test_a_large_batch_is_shared_out_to_threads(model, method, monkeypatch):
     """The same to rounding as in one piece, and to the last bit on any number of threads."""
     data = ragged(17, [5, 3, 8, 2, 6, 1, 9, 4, 7, 3, 5], features=4)
-    choices = {"lam": 1.0, "disparity": "individual", "entropy": 0.1, "batch_size": 10}
+    choices = {"lam": 1.0, "disparity": "d_ind", "entropy": 0.1, "batch_size": 10}
     config = TrainConfig(method=method, **choices)
     batches = [torch.tensor([3, 1, 0, 4, 2, 9, 5, 8, 7, 6]), torch.tensor([10])]
     monkeypatch.setattr(compiled, "SHARED", 0)
@@ -394,7 +394,7 @@ def test_what_it_does_not_serve(changes, reason):
 def trained(way, size=1, epochs=3, **rest):
     data = ragged(9, [5, 3, 8, 2, 6, 4, 4], features=4)
     config = TrainConfig(
-        lam=1.0, disparity="individual", batch_size=size, epochs=epochs, lr=0.02, lr_decay=0.5,
+        lam=1.0, disparity="d_ind", batch_size=size, epochs=epochs, lr=0.02, lr_decay=0.5,
         entropy=0.2, compiled=way, seed=4,
     )  # fmt: skip
     g = torch.Generator().manual_seed(0)

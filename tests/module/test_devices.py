@@ -157,10 +157,10 @@ def test_the_watch_sees_what_is_mixed(elsewhere):
 
 
 CASES = {
-    "sampled": {"disparity": "group"},
-    "batches": {"disparity": "individual", "batch_size": 3, "entropy": 0.1, "baseline": "loo"},
-    "exact": {"disparity": "gap", "method": "exact", "batch_size": 3, "optimizer": "sgd"},
-    "err": {"disparity": "group", "utility": err, "batch_size": 3},
+    "sampled": {"disparity": "d_group"},
+    "batches": {"disparity": "d_ind", "batch_size": 3, "entropy": 0.1, "baseline": "loo"},
+    "exact": {"disparity": "group_gap", "method": "exact", "batch_size": 3, "optimizer": "sgd"},
+    "err": {"disparity": "d_group", "utility": err, "batch_size": 3},
     "bias": {
         "disparity": None,
         "lam": 0.0,

@@ -32,7 +32,7 @@ CASES = {
     "padding first": (lambda: PlackettLuce(OK, torch.tensor([True, False, True])).log_prob(torch.tensor([1, 0, 2])), ValueError, "padding before a real document"),
     "values shape": (lambda: policy().expect(torch.zeros(5), policy().sample((4,))), ValueError, r"values has shape \(5,\)"),
     "baseline name": (lambda: policy().expect(torch.zeros(4), policy().sample((4,)), "median"), ValueError, "'median'"),
-    "one sample": (lambda: policy().exposure(method="sample", samples=1), ValueError, r"1 sample\(s\).*baseline=None"),
+    "one sample": (lambda: policy().sampled_exposure(samples=1), ValueError, r"1 sample\(s\).*baseline=None"),
     "method name": (lambda: policy().exposure(method="guess"), ValueError, "'guess'"),
     "bias length": (lambda: policy().exposure(torch.ones(2)), ValueError, r"position_bias has shape \(2,\)"),
     "negative bias": (lambda: policy().exposure(torch.tensor([1.0, -1.0, 0.0])), ValueError, r"position_bias\[1\] is -1"),

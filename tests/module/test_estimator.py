@@ -65,7 +65,7 @@ def test_drawn_rankings_follow_the_policy(table):
 def test_clone_and_parameters(table):
     X, y, qid, groups = table
     bias = torch.tensor([1.0, 0.5] + [0.1] * 20, dtype=torch.float64)
-    ranker = FairRanker(hidden=8, lam=2.0, disparity="individual", position_bias=bias)
+    ranker = FairRanker(hidden=8, lam=2.0, disparity="d_ind", position_bias=bias)
     copy = clone(ranker)
     assert copy is not ranker
     assert torch.equal(copy.get_params().pop("position_bias"), bias)

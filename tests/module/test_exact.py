@@ -297,11 +297,11 @@ def test_half_precision_is_rounded_at_the_end_only(dtype):
         "exposure": (policy.exposure(), exact),
         "probs": (policy.position_probs(), probs),
         "sampled": (
-            policy.exposure(method="sample", rankings=rankings),
-            wide.exposure(method="sample", rankings=rankings),
+            policy.sampled_exposure(rankings=rankings),
+            wide.sampled_exposure(rankings=rankings),
         ),
         "log_prob": (policy.log_prob(rankings), wide.log_prob(rankings)),
-        "entropy": (policy.entropy(), wide.entropy()),
+        "entropy": (policy.softmax_entropy(), wide.softmax_entropy()),
     }
     for name, (got, expected) in pairs.items():
         assert got.dtype == dtype, name
@@ -354,7 +354,7 @@ def test_second_derivatives_are_right_or_refused():
     refused = {
         "exact exposure": lambda x: PlackettLuce(x).exposure()[0],
         "position_probs": lambda x: PlackettLuce(x).position_probs()[0, 0],
-        "sampled rankings": lambda x: PlackettLuce(x).exposure(method="sample")[0],
+        "sampled rankings": lambda x: PlackettLuce(x).sampled_exposure()[0],
     }
     for name, function in refused.items():
         with pytest.raises(RuntimeError, match=rf"{name}.* can be differentiated once"):

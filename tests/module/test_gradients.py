@@ -87,7 +87,7 @@ def test_sampled_gradient_of_individual_disparity_is_the_papers_formula():
     """Section 3.2.2 with H_q = {M_i >= M_j > 0} and the second term v_r(d_j)/M_j, mean baseline."""
     s, merit, _ = problem(7)
     rankings = PlackettLuce(s).sample((12,), generator=torch.Generator().manual_seed(1))
-    exposure = PlackettLuce(s).exposure(method="sample", rankings=rankings)
+    exposure = PlackettLuce(s).sampled_exposure(rankings=rankings)
     (grad,) = torch.autograd.grad(individual_disparity(exposure, merit), s)
 
     v_r = ranking_exposure(rankings, position_bias(7, dtype=torch.float64))
@@ -108,7 +108,7 @@ def test_sampled_gradient_of_group_disparity_is_the_papers_formula(seed):
     """Indicator times sign times E[diff_r grad log pi], without a baseline as in the text."""
     s, merit, groups = problem(7, seed, scale=2.0)
     rankings = PlackettLuce(s).sample((12,), generator=torch.Generator().manual_seed(seed))
-    exposure = PlackettLuce(s).exposure(method="sample", rankings=rankings, baseline=None)
+    exposure = PlackettLuce(s).sampled_exposure(rankings=rankings, baseline=None)
     disparity = group_disparity(exposure, merit, groups)
     (grad,) = torch.autograd.grad(disparity, s)
 
@@ -128,7 +128,7 @@ def test_both_sides_of_the_indicator_are_met_above():
     for seed in range(6):
         s, merit, groups = problem(7, seed, scale=2.0)
         rankings = PlackettLuce(s).sample((12,), generator=torch.Generator().manual_seed(seed))
-        exposure = PlackettLuce(s).exposure(method="sample", rankings=rankings)
+        exposure = PlackettLuce(s).sampled_exposure(rankings=rankings)
         active.append(bool(group_disparity(exposure, merit, groups) > 0))
     assert set(active) == {True, False}
 

@@ -115,4 +115,4 @@ def test_the_gap_is_closed_where_d_group_sees_nothing():
 def test_the_gap_needs_groups():
     data = synthetic(n_queries=3, seed=0).replace(groups=None)
     with pytest.raises(ValueError, match="disparity='gap' with lam > 0 needs groups"):
-        fit(LinearScorer(data.n_features), data, TrainConfig(lam=1.0, disparity="gap"))
+        fit(LinearScorer(data.n_features), data, TrainConfig(lam=1.0, disparity="group_gap"))

@@ -95,11 +95,11 @@ def test_mode_is_the_most_probable_ranking():
 def test_entropy_of_the_softmax():
     s = scores(6, 2.0)
     p = s.softmax(-1)
-    assert_close(PlackettLuce(s).entropy(), -(p * p.log()).sum())
-    uniform = PlackettLuce(torch.zeros(8, dtype=torch.float64)).entropy()
+    assert_close(PlackettLuce(s).softmax_entropy(), -(p * p.log()).sum())
+    uniform = PlackettLuce(torch.zeros(8, dtype=torch.float64)).softmax_entropy()
     assert_close(uniform, torch.tensor(math.log(8), dtype=torch.float64))
     extreme = torch.tensor([1e4, -1e4], dtype=torch.float64).requires_grad_()
-    entropy = PlackettLuce(extreme).entropy()
+    entropy = PlackettLuce(extreme).softmax_entropy()
     entropy.backward()
     assert entropy == 0.0
     assert torch.isfinite(extreme.grad).all()
@@ -110,7 +110,7 @@ def test_one_document():
     assert policy.sample((2,)).tolist() == [[0], [0]]
     assert policy.log_prob(torch.tensor([0])) == 0.0
     assert policy.mode.tolist() == [0]
-    assert policy.entropy() == 0.0
+    assert policy.softmax_entropy() == 0.0
     one = torch.ones(1, dtype=torch.float64)
     assert_close(policy.exposure(), one, rtol=0, atol=1e-9)
     assert_close(policy.position_probs(), one.unsqueeze(0), rtol=0, atol=1e-9)
@@ -129,15 +129,15 @@ def test_padding_ranks_last_and_is_invisible():
     narrow = {0: 0, 2: 1, 3: 2, 5: 3}
     moved = torch.tensor([[narrow[d] for d in r[:4].tolist()] for r in rankings])
     assert_close(policy.log_prob(rankings), plain.log_prob(moved))
-    assert_close(policy.entropy(), plain.entropy())
+    assert_close(policy.softmax_entropy(), plain.softmax_entropy())
     assert_close(policy.exposure()[mask], plain.exposure(), rtol=0, atol=1e-10)
     assert (policy.exposure()[~mask] == 0).all()
     probs = policy.position_probs()
     assert_close(probs[mask][:, :4], position_probs_by_subsets(s), rtol=0, atol=1e-8)
     assert probs[~mask].abs().sum() == 0
-    sampled = policy.exposure(method="sample", rankings=rankings)
-    assert_close(sampled[mask], plain.exposure(method="sample", rankings=moved))
-    (sampled.sum() + policy.exposure()[0] + policy.entropy()).backward()
+    sampled = policy.sampled_exposure(rankings=rankings)
+    assert_close(sampled[mask], plain.sampled_exposure(rankings=moved))
+    (sampled.sum() + policy.exposure()[0] + policy.softmax_entropy()).backward()
     assert (padded.grad[~mask] == 0).all()
     assert torch.isfinite(padded.grad).all()
 
@@ -176,10 +176,10 @@ def test_there_is_no_mean_over_no_rankings(shape):
     with pytest.raises(ValueError, match="give whole numbers from 1"):
         policy.sample(shape)
     with pytest.raises(ValueError, match="give whole numbers from 1"):
-        policy.exposure(method="sample", samples=shape[-1], baseline=None)
+        policy.sampled_exposure(samples=shape[-1], baseline=None)
     none = torch.zeros(0, 3, dtype=torch.int64)
     with pytest.raises(ValueError, match="0 sample"):
-        policy.exposure(method="sample", rankings=none, baseline=None)
+        policy.sampled_exposure(rankings=none, baseline=None)
 
 
 def test_a_batch_of_no_queries_has_no_answers():

@@ -1,0 +1,256 @@
+"""The table of measures: what can be said about a policy on a query, by name.
+
+A measure is one function and one row of `MEASURES`. `evaluate`, the command line, the columns of a
+table and the axes of a figure read this table; a disparity in it can also be trained,
+``TrainConfig(disparity=name)``.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from fairpg_lite import metrics
+from fairpg_lite._memory import pieces
+from fairpg_lite.disparity import Disparity, group_disparity, group_gap, individual_disparity
+from fairpg_lite.exact import TOLERANCE, exact_err
+from fairpg_lite.exposure import bias_like
+from fairpg_lite.policy import FixedRanking, Metric, Mixture, PlackettLuce, Policy
+from fairpg_lite.relevance import Gain, Merit, merit_of
+
+NAN = float("nan")
+
+
+@dataclass(frozen=True)
+class Options:
+    """The choices that measures depend on, beside the policy and the data."""
+
+    k: int | None = None
+    """Cut-off of "ndcg_at_k" and "err"; None is the whole list."""
+    gain: str | Gain = "exponential"
+    """Gain of a relevance, in NDCG."""
+    merit: str | Merit = "identity"
+    """Merit of a relevance, in the disparities."""
+    max_grade: float = 4.0
+    """Top of the scale, in ERR."""
+    position_bias: Tensor | None = None
+    """Attention per position, ``(n,)`` or longer; None is 1/log2(1+j)."""
+    samples: int | None = None
+    """Rankings to draw for a measure of whole rankings; None: exact, where there is an exact way,
+    and `SAMPLES` elsewhere."""
+    tolerance: float = TOLERANCE
+    """Accuracy of what is integrated."""
+
+
+#: Rankings drawn where a policy has no exact way to a measure of whole rankings.
+SAMPLES = 1000
+
+
+@dataclass(frozen=True)
+class RankedQueries:
+    """A policy and the queries that it ranks: what a measure looks at.
+
+    The leading axes are those of the policy, B queries or none at all.
+    """
+
+    policy: Policy
+    relevance: Tensor
+    """``(…, n)``."""
+    groups: Tensor | None
+    """``(…, n)``, or None if the data have none."""
+    mask: Tensor
+    """``(…, n)``, True for a real document."""
+    options: Options
+    generator: torch.Generator | None = None
+
+    @cached_property
+    def exposure(self) -> Tensor:
+        """Expected exposure ``(…, n)``, computed once for all measures that need it."""
+        return self.exposure_by(self.options.position_bias)
+
+    def exposure_by(self, position_bias: Tensor | None) -> Tensor:
+        """Expected exposure ``(…, n)`` by another position bias."""
+        if isinstance(self.policy, PlackettLuce):
+            return self.policy.exposure(position_bias, self.options.tolerance)
+        return self.policy.exposure(position_bias)
+
+    @cached_property
+    def merit(self) -> Tensor:
+        """Merit ``(…, n)``, zero for padding."""
+        return torch.where(self.mask, merit_of(self.relevance, self.options.merit), 0.0)
+
+    @cached_property
+    def grade(self) -> Tensor:
+        """Relevance ``(…, n)``, zero for padding."""
+        return torch.where(self.mask, self.relevance, 0.0)
+
+    @cached_property
+    def has_relevant(self) -> Tensor:
+        """Whether anything is relevant, ``(…)``."""
+        return (self.grade > 0).any(-1)
+
+
+@dataclass(frozen=True)
+class Measure:
+    """One row of the table."""
+
+    name: str
+    """What it is called in ``measures=``, ``--disparity`` and the columns of a table."""
+    label: str
+    """What it is called in a table for people and on an axis."""
+    compute: Callable[[RankedQueries], Tensor]
+    """One value ``(…)`` for each query, NaN for a query that has no answer."""
+    better: str
+    """Which direction is better, "higher" or "lower"."""
+    undefined: float
+    """What a query without an answer counts; NaN leaves it out of the mean."""
+    needs: tuple[str, ...] = ()
+    """What the data must have: "groups" or nothing."""
+    math_label: str = ""
+    """The label on an axis, if it is a formula."""
+    disparity: Disparity | None = None
+    """The plain function, of a measure that can be trained."""
+
+    @property
+    def axis_label(self) -> str:
+        """Label and direction, for an axis."""
+        direction = "higher is better" if self.better == "higher" else "lower is fairer"
+        return f"{self.math_label or self.label} ({direction})"
+
+
+def of_disparity(
+    name: str,
+    label: str,
+    function: Callable[..., Tensor],
+    *,
+    needs: tuple[str, ...] = (),
+    math_label: str = "",
+) -> Measure:
+    """The row of a disparity.
+
+    Args:
+        name: What it is called in ``measures=`` and ``disparity=``.
+        label: What it is called in a table for people.
+        function: ``function(exposure, merit, groups=, mask=, undefined=)``, one value per query.
+        needs: ("groups",) if it compares groups.
+        math_label: The label on an axis, if it is a formula.
+
+    Returns:
+        The row; a query without an answer counts 0, as it does in training.
+    """
+
+    def compute(ranked: RankedQueries) -> Tensor:
+        return function(
+            ranked.exposure, ranked.merit, groups=ranked.groups, mask=ranked.mask, undefined=NAN
+        )
+
+    return Measure(name, label, compute, "lower", 0.0, needs, math_label, function)
+
+
+def _ndcg(ranked: RankedQueries) -> Tensor:
+    return metrics.expected_ndcg(
+        ranked.exposure,
+        ranked.relevance,
+        gain=ranked.options.gain,
+        position_bias=ranked.options.position_bias,
+        mask=ranked.mask,
+        undefined=NAN,
+    )
+
+
+def _ndcg_at_k(ranked: RankedQueries) -> Tensor:
+    k = ranked.options.k
+    n = ranked.relevance.shape[-1]
+    if k is None or k >= n:
+        return _ndcg(ranked)
+    bias = bias_like("evaluate", ranked.options.position_bias, ranked.relevance).clone()
+    bias[k:] = 0.0
+    return metrics.expected_ndcg(
+        ranked.exposure_by(bias),
+        ranked.relevance,
+        gain=ranked.options.gain,
+        position_bias=bias,
+        mask=ranked.mask,
+        undefined=NAN,
+    )
+
+
+def _err(ranked: RankedQueries) -> Tensor:
+    return _policy_err(ranked.policy, ranked).where(ranked.has_relevant, NAN)
+
+
+def _policy_err(policy: Policy, ranked: RankedQueries) -> Tensor:
+    """ERR ``(…)`` of a policy, exact if it has an exact way and no number of samples is asked."""
+    options = ranked.options
+    mask = policy.mask
+    if isinstance(policy, Mixture) and options.samples is None:
+        parts = [_policy_err(part, ranked) for part in policy.policies]
+        weights = policy.weights.to(parts[0])
+        return torch.einsum("k,k...->...", weights, torch.stack(parts))
+    if isinstance(policy, PlackettLuce) and options.samples is None:
+        satisfied = metrics.satisfaction(ranked.relevance, options.max_grade, mask)
+        return exact_err(policy.scores, satisfied, mask, options.k, options.tolerance)
+
+    def err(rankings: Tensor, /) -> Tensor:
+        return metrics.err(
+            rankings, ranked.relevance, max_grade=options.max_grade, k=options.k, mask=mask
+        )
+
+    return _expected(policy, err, ranked)
+
+
+def _average_rank(ranked: RankedQueries) -> Tensor:
+    total = ranked.grade.sum(-1).where(ranked.has_relevant, NAN)
+    return (ranked.grade * expected_rank(ranked.policy)).sum(-1) / total
+
+
+def _expected(policy: Policy, metric: Metric, ranked: RankedQueries) -> Tensor:
+    """The expectation ``(…)`` of a metric of rankings, exact for policies of finitely many."""
+    if hasattr(policy, "expected_value"):
+        exact: Tensor = policy.expected_value(metric)
+        return exact
+    rankings = policy.sample((ranked.options.samples or SAMPLES,), ranked.generator)
+    return metric(rankings).mean(0)
+
+
+def expected_rank(policy: Policy) -> Tensor:
+    """The position ``(…, n)`` that each document can expect, counted from 1."""
+    if isinstance(policy, FixedRanking):
+        return 1.0 + policy.mode.argsort(-1).to(policy.dtype)
+    if not isinstance(policy, PlackettLuce):
+        probs = policy.position_probs()
+        return probs @ torch.arange(1, probs.shape[-1] + 1).to(probs)
+    # One plus the chance of each other document to come first.
+    scores = policy.scores
+    rank = torch.empty_like(scores)
+    for rows in pieces(scores.shape[-1], scores.numel()):
+        is_ahead = (scores.unsqueeze(-2) - scores[..., rows, None]).sigmoid_()
+        if policy.mask is not None:
+            is_ahead = is_ahead.mul_(policy.mask.unsqueeze(-2))
+        rank[..., rows] = is_ahead.sum(-1)
+    return 0.5 + rank  # the sum counts a document's own half
+
+
+_ROWS = (
+    Measure("ndcg", "NDCG", _ndcg, "higher", 1.0),
+    Measure("ndcg_at_k", "NDCG@k", _ndcg_at_k, "higher", 1.0),
+    Measure("err", "ERR", _err, "higher", 0.0),
+    Measure("average_rank", "average rank", _average_rank, "lower", NAN),
+    of_disparity("d_ind", "D_ind", individual_disparity, math_label=r"$D_{\mathrm{ind}}$"),
+    of_disparity(
+        "d_group",
+        "D_group",
+        group_disparity,
+        needs=("groups",),
+        math_label=r"$D_{\mathrm{group}}$",
+    ),
+    of_disparity("group_gap", "two-sided gap", group_gap, needs=("groups",)),
+)
+#: All measures by name, in the order in which tables show them.
+MEASURES: dict[str, Measure] = {row.name: row for row in _ROWS}
+#: The plain functions of those that can be trained.
+DISPARITIES: dict[str, Disparity] = {
+    row.name: row.disparity for row in _ROWS if row.disparity is not None
+}
