@@ -360,8 +360,15 @@ def _():
 def _():
     from fairpg_lite.compiled import threads
 
-    right = threads._parts
-    swap(right, lambda count: right(count)[:-1])
+    right = threads.grade_batch
+
+    def wrong(model, queries, row_starts, *rest):
+        total = right(model, queries, row_starts, *rest)
+        if row_starts[0] > 0:  # not the first part
+            rest[-1][:] = 0.0
+        return total
+
+    swap(right, wrong)
 
 
 # --- what the paper compares with ---
@@ -462,13 +469,8 @@ def _():
 def _():
     from fairpg_lite.sweeps.records import read_cell
 
-    stored = {}
-
     def wrong(path):
-        cell = read_cell(path)
-        if cell is not None:
-            stored[path] = cell
-        return cell or (stored.get(path) if path.exists() else None)
+        return read_cell(path) or ({"status": "done"} if path.exists() else None)
 
     swap(read_cell, wrong)
 
