@@ -113,7 +113,7 @@ def _():
 def _():
     from fairpg_lite import disparity
 
-    swap(disparity._checked_merit, lambda where, exposure, merit, mask: merit)
+    swap(disparity.checked_merit, lambda where, exposure, merit, mask: merit)
 
 
 @caught_by(f"{DISPARITY}::test_individual_against_loop", "H without M_j > 0")
