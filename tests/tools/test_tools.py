@@ -26,7 +26,9 @@ def run_pytest(path, *words):
 @pytest.mark.slow
 def test_the_last_line_says_that_there_was_no_browser(tmp_path):
     """With a PATH that has no Chromium."""
-    last, _ = run_pytest(str(tmp_path), "-p", "no:cacheprovider", "tests/book/test_browser_checks.py")
+    last, _ = run_pytest(
+        str(tmp_path), "-p", "no:cacheprovider", "tests/book/test_browser_checks.py"
+    )
     assert WORDS in last
     assert last.split()[0].isdigit()
 
