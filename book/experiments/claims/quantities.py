@@ -1,259 +1,226 @@
-"""Measurements on stored cells, each with a 95 % interval (chapter 13).
+"""What a check measures on stored cells, each with a 95 % interval (chapter 13).
 
-A measurement is a function of the cells. Where two settings are compared the runs are paired by
-seed, because a seed fixes the data and the start: the difference has a smaller spread than either
-number. Where a result lists its test queries, the interval covers their choice as well.
+A `Quantity` is a function of the cells; the functions here make one. Where two settings are
+compared the runs are paired by seed, because a seed fixes the data and the start: the difference
+has a smaller spread than either number. Where a result lists its test queries, the interval covers
+their choice as well.
+
+    >>> def cell(lam, seed):
+    ...     result = {"d_group": 4.0 - lam}
+    ...     return {"experiment": "m", "lam": lam, "seed": seed, "status": "done", "result": result}
+    >>> cells = [cell(0.0, 0), cell(0.0, 1), cell(3.0, 0), cell(3.0, 1)]
+    >>> remaining("m", "d_group", 3.0)(cells)
+    Estimate(value=0.25, low=0.25, high=0.25, over='2 paired seeds')
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
-from scipy.stats import chi2
 
-from experiments.claims.verdicts import Estimate
-from experiments.mixtures import heated, lottery
-from experiments.summary import Cells, MissingCellsError, by_seed, over_seeds
+from experiments.cells import Cells, MissingCellsError, Result, by_seed, lams_of
+from experiments.claims.intervals import crossed, mean, quotient, spread
+from experiments.claims.verdicts import Estimate, Quantity
 
-Measure = Callable[[Cells], Estimate]
 #: A number of a result: its name, or a function of the result.
-Figure = str | Callable[[Mapping[str, Any]], float]
-BySeed = dict[int, float]
-DRAWS = 4000
+Figure = str | Callable[[Result], float]
+#: A lambda, or which of an experiment's: "first", "last", or "lowest", the one above 0 at which the
+#: mean of the figure is lowest.
+Lam = float | str
 
 
 class Point(NamedTuple):
-    """A number of a stored method at one lambda: a value, "first", "last", "lowest" (above 0)."""
+    """A number of a stored experiment at one lambda."""
 
-    method: str
+    experiment: str
     figure: Figure
-    at: float | str = 0.0
+    lam: Lam = 0.0
 
 
-def chosen(cells: Cells, method: str) -> list[Mapping[str, Any]]:
-    """The finished cells of a stored method."""
-    found = [c for c in cells if c["method"] == method and c["status"] == "done"]
-    if not found:
-        raise MissingCellsError(f"no cells of {method}")
-    return found
+# Figures
 
 
-def lambdas(cells: Cells, method: str) -> list[float]:
-    return sorted({cell["lam"] for cell in chosen(cells, method)})
-
-
-def at_point(cells: Cells, point: Point) -> dict[int, Mapping[str, Any]]:
-    """The results of a point by seed."""
-    lam = point.at
-    if lam == "lowest":
-        above = [lam for lam in lambdas(cells, point.method) if lam > 0]
-        lam = min(above, key=lambda lam: np.mean([*values(cells, point._replace(at=lam)).values()]))
-    elif isinstance(lam, str):
-        lam = lambdas(cells, point.method)[{"first": 0, "last": -1}[lam]]
-    return by_seed(cells, point.method, lam)
-
-
-def values(cells: Cells, point: Point) -> BySeed:
-    """The number by seed."""
-    figure, found = point.figure, at_point(cells, point)
-    return {seed: figure(r) if callable(figure) else r[figure] for seed, r in found.items()}
-
-
-def pairs(first: BySeed, second: BySeed) -> tuple[np.ndarray, np.ndarray]:
-    """The values of the seeds that both have; where nothing is drawn one run stands for all."""
-    if len(second) == 1:
-        second = dict.fromkeys(first, *second.values())
-    seeds = sorted(first.keys() & second.keys())
-    if not seeds:
-        raise MissingCellsError("no seed has both settings")
-    return np.array([first[s] for s in seeds]), np.array([second[s] for s in seeds])
-
-
-def per_query(cells: Cells, point: Point) -> np.ndarray | None:
-    """The listed values ``(runs, queries)`` of a point, None where the cells do not list them."""
-    lists = [r.get(f"{point.figure}_per_query") for r in at_point(cells, point).values()]
-    return None if None in lists else np.array(lists, float)
-
-
-def angle(result: Mapping[str, Any]) -> float:
+def angle(result: Result) -> float:
     """Direction of (theta1, theta2) in degrees: 45 is theta1 = theta2, 0 ignores x2."""
     return math.degrees(math.atan2(result["theta2"], result["theta1"]))
 
 
-def length(result: Mapping[str, Any]) -> float:
+def length(result: Result) -> float:
     """Length of theta: the shorter, the more random is the policy."""
     return math.hypot(result["theta1"], result["theta2"])
 
 
-def opposite(result: Mapping[str, Any]) -> float:
+def opposite(result: Result) -> float:
     """The part of the gap that D_group does not count: the group with less merit is ahead."""
     return float(result["group_gap"] - result["d_group"])
 
 
-# Measurements
+# Quantities
 
 
-def measurement(function: Callable[..., Estimate]) -> Callable[..., Measure]:
-    """What is written as ``level(cells, point)`` is called as ``level(point)(cells)``."""
-    return lambda *args, **how: lambda cells: function(cells, *args, **how)
-
-
-@measurement
-def level(cells: Cells, point: Point) -> Estimate:
+def level(point: Point) -> Quantity:
     """The mean over seeds."""
-    return mean(list(values(cells, point).values()))
+
+    def measure(cells: Cells) -> Estimate:
+        return mean(list(values(cells, point).values()))
+
+    return measure
 
 
-@measurement
-def minus(cells: Cells, first: Point, second: Point, ratio: bool = False) -> Estimate:
-    """One number minus another, or with ``ratio`` as a share of it."""
-    listed = per_query(cells, first), per_query(cells, second)
-    if listed[0] is not None and listed[1] is not None:
-        return crossed(listed[0], listed[1], np.divide if ratio else np.subtract)
-    a, b = pairs(values(cells, first), values(cells, second))
-    return quotient(a, b) if ratio else mean(a - b, f"{len(a)} paired seeds")
+def difference(first: Point, second: Point) -> Quantity:
+    """One number minus another."""
+
+    def measure(cells: Cells) -> Estimate:
+        first_queries = per_query(cells, first)
+        second_queries = per_query(cells, second)
+        if first_queries is not None and second_queries is not None:
+            return crossed(first_queries, second_queries, np.subtract)
+        a, b = pairs(values(cells, first), values(cells, second))
+        return mean(a - b, f"{len(a)} paired seeds")
+
+    return measure
 
 
-def ahead(method: str, other: str, figure: str, at: float = 0.0) -> Measure:
-    """A figure of one method minus that of another."""
-    return minus(Point(method, figure, at), Point(other, figure, at))
+def share(first: Point, second: Point) -> Quantity:
+    """One number as a share of another."""
+
+    def measure(cells: Cells) -> Estimate:
+        first_queries = per_query(cells, first)
+        second_queries = per_query(cells, second)
+        if first_queries is not None and second_queries is not None:
+            return crossed(first_queries, second_queries, np.divide)
+        return quotient(*pairs(values(cells, first), values(cells, second)))
+
+    return measure
 
 
-def change(method: str, figure: Figure, start: Any = "first", end: Any = "last") -> Measure:
+def ahead(experiment: str, other: str, figure: str, lam: float = 0.0) -> Quantity:
+    """A figure of one experiment minus that of another, at the same lambda."""
+    return difference(Point(experiment, figure, lam), Point(other, figure, lam))
+
+
+def change(experiment: str, figure: Figure, start: Lam = "first", end: Lam = "last") -> Quantity:
     """How much a number grows from one lambda to another."""
-    return minus(Point(method, figure, end), Point(method, figure, start))
+    return difference(Point(experiment, figure, end), Point(experiment, figure, start))
 
 
-def remaining(method: str, figure: Figure, end: Any = "last") -> Measure:
+def remaining(experiment: str, figure: Figure, end: Lam = "last") -> Quantity:
     """What is left of a number at a lambda, as a share of what it was at the first."""
-    return minus(Point(method, figure, end), Point(method, figure, "first"), ratio=True)
+    return share(Point(experiment, figure, end), Point(experiment, figure, "first"))
 
 
-@measurement
-def extreme(cells: Cells, point: Point, pick: Callable[..., float] = min) -> Estimate:
-    """The lowest or highest of all seeds: a fact about the runs, with nothing left to estimate."""
-    found = values(cells, point).values()
-    top = pick(found)
-    return Estimate(top, top, top, f"{pick.__name__} of {len(found)} seeds")
+def lowest_seed(point: Point) -> Quantity:
+    """The lowest of all seeds: a fact about the runs, with nothing left to estimate."""
+
+    def measure(cells: Cells) -> Estimate:
+        numbers = values(cells, point).values()
+        lowest = min(numbers)
+        return Estimate(lowest, lowest, lowest, f"min of {len(numbers)} seeds")
+
+    return measure
 
 
-@measurement
-def run_spread(cells: Cells, method: str, figure: str) -> Estimate:
+def highest_seed(point: Point) -> Quantity:
+    """The highest of all seeds."""
+
+    def measure(cells: Cells) -> Estimate:
+        numbers = values(cells, point).values()
+        highest = max(numbers)
+        return Estimate(highest, highest, highest, f"max of {len(numbers)} seeds")
+
+    return measure
+
+
+def run_spread(experiment: str, figure: str) -> Quantity:
     """The standard deviation over runs at the worst lambda, as a share of what lambda moves."""
-    points = [Point(method, figure, lam) for lam in lambdas(cells, method)]
-    found = [list(values(cells, point).values()) for point in points]
-    if min(map(len, found)) < 2:
-        raise MissingCellsError(f"{method} has one seed at some lambda")
-    means = [float(np.mean(v)) for v in found]
-    return spread(max(found, key=np.std), max(means) - min(means))
+
+    def measure(cells: Cells) -> Estimate:
+        runs = []
+        for lam in lams_of(cells, experiment):
+            runs.append(list(values(cells, Point(experiment, figure, lam)).values()))
+        if min(len(numbers) for numbers in runs) < 2:
+            raise MissingCellsError(f"{experiment} has one seed at some lambda")
+        means = [float(np.mean(numbers)) for numbers in runs]
+        return spread(max(runs, key=np.std), max(means) - min(means))
+
+    return measure
 
 
-@measurement
-def overlap(cells: Cells, method: str, figure: str, relative: bool = False) -> Estimate:
+def overlap(experiment: str, figure: str, relative: bool = False) -> Quantity:
     """Test minus training where they differ most; ``relative`` to training at the first lambda."""
-    start = values(cells, Point(method, f"train_{figure}", "first"))
-    unit = float(np.mean(list(start.values()))) if relative else 1.0
-    gaps = []
-    for lam in lambdas(cells, method):
-        parts = (values(cells, Point(method, f"{p}_{figure}", lam)) for p in ("test", "train"))
-        test, train = pairs(*parts)
-        gaps.append((test - train) / unit)
-    worst = max(gaps, key=lambda gap: abs(np.mean(gap)))
-    return mean(worst, f"{len(worst)} paired seeds, worst λ")
+    test_figure = f"test_{figure}"
+    train_figure = f"train_{figure}"
+
+    def measure(cells: Cells) -> Estimate:
+        unit = 1.0
+        if relative:
+            start = values(cells, Point(experiment, train_figure, "first"))
+            unit = float(np.mean(list(start.values())))
+        gaps = []
+        for lam in lams_of(cells, experiment):
+            test, train = pairs(
+                values(cells, Point(experiment, test_figure, lam)),
+                values(cells, Point(experiment, train_figure, lam)),
+            )
+            gaps.append((test - train) / unit)
+        worst = max(gaps, key=lambda gap: abs(np.mean(gap)))
+        return mean(worst, f"{len(worst)} paired seeds, worst λ")
+
+    return measure
 
 
-# At equal disparity
+# Reading the cells
 
 
-class Curve(NamedTuple):
-    """What a method can do: its policies for the lambdas in ``(above, upto]``, each in a lottery
-    or ``heated``; ``prefix`` "sorted_" takes its most probable ranking.
-    """
-
-    method: str
-    prefix: str = ""
-    above: float = -1.0
-    upto: float = math.inf
-    heated: bool = False
+def values(cells: Cells, point: Point) -> dict[int, float]:
+    """The number of a point by seed."""
+    figure = point.figure
+    numbers = {}
+    for seed, result in results_at(cells, point).items():
+        numbers[seed] = figure(result) if callable(figure) else result[figure]
+    return numbers
 
 
-def lines(cells: Cells, curve: Curve, uniform: str) -> dict[int, list[np.ndarray]]:
-    """For each seed the lines of a curve, NDCG and D_group ``(2, steps)`` each."""
-    even = values(cells, Point(uniform, "ndcg"))
-    alone = next(iter(even.values())) if len(even) == 1 else None  # fixed queries: stored once
-    found: dict[int, list[np.ndarray]] = {}
-    for cell in chosen(cells, curve.method):
-        random, result = even.get(cell["seed"], alone), cell["result"]
-        if random is None or not curve.above < cell["lam"] <= curve.upto:
-            continue
-        line = heated(result) if curve.heated else lottery(result, random, curve.prefix)
-        found.setdefault(cell["seed"], []).append(line)
-    return found
+def results_at(cells: Cells, point: Point) -> dict[int, Result]:
+    """The results of a point by seed."""
+    return by_seed(cells, point.experiment, _lam(cells, point))
 
 
-def best(found: Sequence[np.ndarray], most: float) -> float:
-    """The highest NDCG of some lines at a disparity of at most ``most``."""
-    return max(float(np.interp(most, d[::-1], ndcg[::-1])) for ndcg, d in found)
+def _lam(cells: Cells, point: Point) -> float:
+    """The lambda that a point names."""
+    if not isinstance(point.lam, str):
+        return point.lam
+    lams = lams_of(cells, point.experiment)
+    if point.lam == "first":
+        return lams[0]
+    if point.lam == "last":
+        return lams[-1]
+    if point.lam == "lowest":
+        means = {}
+        for lam in lams:
+            if lam > 0:
+                means[lam] = np.mean(list(values(cells, point._replace(lam=lam)).values()))
+        return min(means, key=lambda lam: means[lam])
+    raise ValueError(f"Point: lam is {point.lam!r}; give a number, 'first', 'last' or 'lowest'.")
 
 
-@measurement
-def lead(
-    cells: Cells, mine: Curve, theirs: Curve, uniform: str, part: float | None = 0.5
-) -> Estimate:
-    """NDCG of one curve minus that of another, both at a part of the first method's D_group at
-    lambda 0, or with ``part=None`` at the lowest that the other reaches without random lists.
-    """
-    start = values(cells, Point(mine.method, f"{mine.prefix}d_group", "first"))
-    own, other = lines(cells, mine, uniform), lines(cells, theirs, uniform)
-    found = []
-    for seed in sorted(start.keys() & own.keys() & other.keys()):
-        lowest = min(d[0] for _, d in other[seed])
-        most = lowest if part is None else part * start[seed]
-        found.append(best(own[seed], most) - best(other[seed], most))
-    if not found:
-        raise MissingCellsError(f"no seed has {mine.method}, {theirs.method} and {uniform}")
-    return mean(found, f"{len(found)} paired seeds")
+def pairs(first: dict[int, float], second: dict[int, float]) -> tuple[np.ndarray, np.ndarray]:
+    """The values of the seeds that both have; where nothing is drawn one run stands for all."""
+    if len(second) == 1:
+        (only,) = second.values()
+        second = dict.fromkeys(first, only)
+    seeds = sorted(first.keys() & second.keys())
+    if not seeds:
+        raise MissingCellsError("no seed has both settings")
+    return np.array([first[seed] for seed in seeds]), np.array([second[seed] for seed in seeds])
 
 
-# Intervals
-
-
-def mean(numbers: Sequence[float] | np.ndarray, over: str = "") -> Estimate:
-    """The mean with Student's interval; no interval for one value."""
-    centre, _, half = over_seeds(numbers)
-    return Estimate(centre, centre - half, centre + half, over or f"{len(numbers)} seeds")
-
-
-def quotient(above: np.ndarray, below: np.ndarray) -> Estimate:
-    """r = a / b of the means of paired values; its error is that of the mean of (aᵢ - r bᵢ) / b."""
-    r = above.mean() / below.mean()
-    return mean(r + (above - r * below) / below.mean(), f"{len(above)} paired seeds")
-
-
-def spread(numbers: Sequence[float], unit: float) -> Estimate:
-    """The standard deviation in units of ``unit``, its interval from the chi-squared law."""
-    n, deviation = len(numbers), float(np.std(numbers, ddof=1)) / unit
-    low, high = (deviation * math.sqrt((n - 1) / chi2.ppf(q, n - 1)) for q in (0.975, 0.025))
-    return Estimate(deviation, low, high, f"{n} seeds")
-
-
-def crossed(first: np.ndarray, second: np.ndarray, statistic: Callable[..., Any]) -> Estimate:
-    """``statistic(mean first, mean second)`` of two ``(runs, queries)`` tables with equal queries.
-
-    A bootstrap draws queries anew, the same for both, and runs, paired if both have as many.
-    """
-    rng = np.random.default_rng(0)
-    (runs, queries), other = first.shape, len(second)
-
-    def draw(count: int) -> np.ndarray:
-        """How often each of ``count`` things is drawn, as shares: ``(DRAWS, count)``."""
-        return rng.multinomial(count, np.full(count, 1 / count), DRAWS) / count
-
-    columns, rows = draw(queries), draw(runs)
-    rows_2 = rows if other == runs else draw(other)
-    means = [((r @ table) * columns).sum(1) for r, table in ((rows, first), (rows_2, second))]
-    low, high = np.quantile(statistic(*means), [0.025, 0.975])
-    value = float(statistic(first.mean(), second.mean()))
-    over = f"{queries} queries × {runs} seeds, bootstrap"
-    return Estimate(value, float(low), float(high), over)
+def per_query(cells: Cells, point: Point) -> np.ndarray | None:
+    """The listed values ``(runs, queries)`` of a point, None where the cells do not list them."""
+    lists = []
+    for result in results_at(cells, point).values():
+        if f"{point.figure}_per_query" not in result:
+            return None
+        lists.append(result[f"{point.figure}_per_query"])
+    return np.array(lists, float)
