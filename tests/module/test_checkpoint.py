@@ -3,15 +3,12 @@
 import dataclasses
 import errno
 import os
-import subprocess
-import sys
 from zipfile import ZIP_DEFLATED, ZipFile
 
 import pytest
 import torch
 
 from fairpg_lite import LinearScorer, MLPScorer, TrainConfig, fit, synthetic
-from fairpg_lite._files import own_name
 
 
 def linear(seed=0):
@@ -184,16 +181,3 @@ def test_a_full_disk_is_said_with_the_name_of_the_file(tmp_path, monkeypatch):
             progress=False,
             checkpoint=tmp_path / "run.ckpt",
         )
-
-
-def test_leftovers_of_a_killed_run_are_cleared_by_the_next(tmp_path):
-    """A temporary file with the number of a process that is gone."""
-    gone = subprocess.Popen([sys.executable, "-c", ""])
-    gone.wait()
-    name = own_name(".c", ".part").replace(f"-{os.getpid()}-", f"-{gone.pid}-")
-    (tmp_path / name).write_bytes(b"half")
-    assert len(os.listdir(tmp_path)) == 1
-    fit(
-        linear(), synthetic(n_queries=5), quick(epochs=1), progress=False, checkpoint=tmp_path / "c"
-    )
-    assert os.listdir(tmp_path) == ["c"]

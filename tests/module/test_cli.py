@@ -692,18 +692,19 @@ def test_a_sweep_is_fit_and_evaluate_at_every_lambda_and_seed(here, capsys):
 @pytest.mark.slow
 def test_a_killed_sweep_goes_on_and_grows(here, capsys, monkeypatch):
     """What is finished is not computed again; the table is that of a sweep in one go."""
-    from fairpg_lite.sweeps import curve as figures
+    from fairpg_lite.sweeps import FairPGRank
 
-    real, done = figures.Training.__call__, []
+    train = FairPGRank.train
+    done = []
 
     def training(self, lam, seed):
         if len(done) == 2:
             raise KeyboardInterrupt
         done.append((lam, seed))
-        return real(self, lam, seed)
+        return train(self, lam, seed)
 
     with monkeypatch.context() as patch:
-        patch.setattr(figures.Training, "__call__", training)
+        patch.setattr(FairPGRank, "train", training)
         assert run(capsys, *TRADE, "--lam", "0", "5")[0] == 130
         assert len(done) == 2
         done.clear()

@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import asdict
@@ -276,15 +277,19 @@ def test_many_write_and_one_reads(saved):
     assert os.listdir(saved) == ["model.json"]
 
 
-def test_what_a_killed_save_left_is_cleared_by_the_next(saved):
-    """A process that is gone wrote half a file beside the model."""
+def test_what_a_killed_save_left_is_cleared_an_hour_later(saved):
+    """A process that is gone wrote half a file beside the model; one that writes is let alone."""
     script = (
         "import os, sys; from fairpg_lite._files import whole_file\n"
         "with whole_file(sys.argv[1]) as part:\n"
         "    part.write_text('half'); os._exit(9)"
     )
     subprocess.run([sys.executable, "-c", script, str(saved / "model.json")], check=False)
-    assert len(os.listdir(saved)) == 2
+    (half,) = saved.glob(".model.json.*.part")
+    save_model(LinearScorer(3), saved, overwrite=True)
+    assert half.exists()
+    long_ago = time.time() - 3601
+    os.utime(half, (long_ago, long_ago))
     save_model(LinearScorer(3), saved, overwrite=True)
     assert os.listdir(saved) == ["model.json"]
 
