@@ -513,9 +513,9 @@ assert main(["rank", "m", test]) == 0
 
 def interrupt_after(monkeypatch, epochs):
     """Ctrl-C in the epoch after so many; returns what undoes it."""
-    from fairpg_lite.training import loop as train
+    from fairpg_lite.training.run import Run
 
-    real, done = train._Run.epoch, []
+    real, done = Run.epoch, []
 
     def epoch(self):
         if len(done) == epochs:
@@ -523,7 +523,7 @@ def interrupt_after(monkeypatch, epochs):
         done.append(1)
         real(self)
 
-    monkeypatch.setattr(train._Run, "epoch", epoch)
+    monkeypatch.setattr(Run, "epoch", epoch)
 
 
 def test_an_interrupted_training_continues_to_the_same_model(here, capsys, monkeypatch):
