@@ -56,7 +56,7 @@ def plot_tradeoff(table: Any, x: str = "d_group") -> Any:
     quantile = require("scipy.stats", "experiments").t.ppf
     with style():
         ax = require("matplotlib.figure", "plots").Figure().add_subplot()
-    for number, (name, runs) in enumerate(table.groupby("method", sort=False)):
+    for number, (name, runs) in enumerate(table.groupby("experiment", sort=False)):
         seeds = runs.groupby("lam")[[x, "ndcg"]]
         mean, count = seeds.mean(), seeds.count()
         half = (seeds.sem() * quantile(0.975, (count - 1).clip(lower=1))).fillna(0.0)

@@ -73,7 +73,7 @@ class Cell:
     @property
     def about(self) -> Record:
         """What is stored beside the outcome to say which run it is of."""
-        known = {"method": self.experiment.name, "lam": self.lam, "seed": self.seed}
+        known = {"experiment": self.experiment.name, "lam": self.lam, "seed": self.seed}
         return {"format": FORMAT, **known, "config": self.config}
 
     def path(self, out: str | Path) -> Path:
@@ -121,7 +121,7 @@ def _settings(value: Any) -> Record:
 
 
 def key(record: Record) -> Key:
-    return record["method"], record["lam"], record["seed"]
+    return record["experiment"], record["lam"], record["seed"]
 
 
 def read_cell(path: Path) -> Record | None:
@@ -129,7 +129,7 @@ def read_cell(path: Path) -> Record | None:
     try:
         cell = json.loads(path.read_text("utf-8"))
         outcome = {"done": "result", "failed": "error"}[cell["status"]]
-        whole = {*cell} >= {"format", "method", "config", "lam", "seed", "seconds", outcome}
+        whole = {*cell} >= {"format", "experiment", "config", "lam", "seed", "seconds", outcome}
     except (FileNotFoundError, NotADirectoryError, ValueError, LookupError, TypeError):
         return None
     return _of_this_format(path, cell) if whole else None
@@ -179,11 +179,12 @@ def read_table(out: Path) -> dict[Key, Record]:
     if not about or not (out / TABLE).exists():
         return {}
     for row in csv.DictReader(io.StringIO((out / TABLE).read_text("utf-8"))):
-        method, made = row.pop("method"), about["made"][int(row.pop("made"))]
+        name = row.pop("experiment")
+        made = about["made"][int(row.pop("made"))]
         result = {name: json.loads(text) for name, text in row.items() if text}
-        record = {"format": about["format"], "method": method, **made}
+        record = {"format": about["format"], "experiment": name, **made}
         record |= {name: result.pop(name) for name in _ABOUT}
-        record["config"] = about["methods"][method]
+        record["config"] = about["experiments"][name]
         records[key(record)] = {**record, "status": "done", "result": result}
     return records
 
@@ -195,7 +196,7 @@ def write_table(out: Path, records: list[Record], **about: Any) -> None:
     records = sorted(records, key=key)
     for record in records:
         for name, value in record["result"].items():
-            if name in (*_ABOUT, "method", "made") or not name.isprintable():
+            if name in (*_ABOUT, "experiment", "made") or not name.isprintable():
                 raise ValueError(f"collect: a measure is called {name!r}; rename it.")
             measures[name] = measures.get(name, False) or isinstance(value, str | list | dict)
         origin = {"commit": record.get("commit", "unknown"), "versions": record.get("versions", {})}
@@ -203,16 +204,16 @@ def write_table(out: Path, records: list[Record], **about: Any) -> None:
         row = {n: record[n] for n in _ABOUT} | record["result"] | {"made": made.index(origin)}
         # No blanks after commas: a table of long lists is a tenth smaller.
         told = {name: json.dumps(value, separators=(",", ":")) for name, value in row.items()}
-        rows.append({"method": record["method"], **told})
+        rows.append({"experiment": record["experiment"], **told})
     # Numbers first, then texts and lists.
     names = sorted(measures, key=lambda name: (measures[name], name))
-    text, columns = io.StringIO(), ["method", "lam", "seed", *names, "seconds", "made"]
+    text, columns = io.StringIO(), ["experiment", "lam", "seed", *names, "seconds", "made"]
     table = csv.DictWriter(text, columns, lineterminator="\n")
     table.writeheader()
     table.writerows(rows)
     seconds = round(sum(record["seconds"] for record in records), 3)
     sidecar = {"format": FORMAT, **about, "runs": len(records), "seconds": seconds, "made": made}
-    sidecar["methods"] = {r["method"]: r["config"] for r in records}
+    sidecar["experiments"] = {r["experiment"]: r["config"] for r in records}
     write_whole(out / SIDECAR, json.dumps(sidecar, indent=1, allow_nan=False) + "\n")
     write_whole(out / TABLE, text.getvalue())
 
@@ -252,7 +253,7 @@ def collect(out: str | Path, *, without: Iterable[str] = (), **about: Any) -> Pa
         for cell in done.values():
             cell["result"] = {n: v for n, v in cell["result"].items() if n not in without}
         # Rows with the settings of a sweep that was since forced to others are superseded.
-        settings = {cell["method"]: cell["config"] for cell in done.values()}
+        settings = {cell["experiment"]: cell["config"] for cell in done.values()}
         old = read_table(out).items()
         rows = {k: r for k, r in old if settings.get(k[0], r["config"]) == r["config"]}
         write_table(out, list((rows | done).values()), **about)

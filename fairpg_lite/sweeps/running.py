@@ -111,9 +111,9 @@ def run_cells(
 
 def as_table(cells: Iterable[Record]) -> Any:
     """Finished cells as a pandas table: columns method, lam, seed, then the results, NDCG first."""
-    rows = [{n: c[n] for n in ("method", "lam", "seed")} | c["result"] for c in cells]
+    rows = [{n: c[n] for n in ("experiment", "lam", "seed")} | c["result"] for c in cells]
     table = require("pandas", "experiments").DataFrame(rows)
-    return table[sorted(table.columns, key=lambda n: n not in ("method", "lam", "seed", "ndcg"))]
+    return table[sorted(table.columns, key=lambda n: n not in ("experiment", "lam", "seed", "ndcg"))]
 
 
 def _persist(pending: Pending, store: Store, *how: Any) -> None:

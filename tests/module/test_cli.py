@@ -663,7 +663,7 @@ def test_a_sweep_is_fit_and_evaluate_at_every_lambda_and_seed(here, capsys):
     assert {"table.csv", "tradeoff.png", "tradeoff.svg", "models"} <= set(os.listdir("s"))
     rows = list(csv.DictReader(Path("s/table.csv").read_text().splitlines()))
     assert [(float(r["lam"]), int(r["seed"])) for r in rows] == [(0, 0), (0, 1), (5, 0), (5, 1)]
-    model = f"s/models/{rows[3]['method']}/lam=5_seed=1"
+    model = f"s/models/{rows[3]['experiment']}/lam=5_seed=1"
     assert run(capsys, "fit", "train.txt", *GROUPS, *QUICK, "--lam", "5", "--seed", "1",
                "--out", "alone", "-q")[0] == 0  # fmt: skip
     assert torch.equal(

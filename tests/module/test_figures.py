@@ -15,7 +15,7 @@ from tools.run_chapters import palette_png
 def table(seeds):
     rng = np.random.default_rng(0)
     rows = [
-        {"method": m, "lam": lam, "seed": s, "ndcg": rng.random(), "d_group": rng.random()}
+        {"experiment": m, "lam": lam, "seed": s, "ndcg": rng.random(), "d_group": rng.random()}
         for m in ("a name of one's own", "fair_pg_rank") for lam in (10.0, 0.0, 2.5)
         for s in range(seeds)
     ]  # fmt: skip
@@ -36,7 +36,7 @@ def test_every_method_is_drawn_by_its_name_with_student_intervals():
     ax = plot_tradeoff(runs)
     _, names = ax.get_legend_handles_labels()
     assert names == ["a name of one's own", "fair_pg_rank"]
-    for drawn, (_, own) in zip(ax.containers, runs.groupby("method", sort=False), strict=True):
+    for drawn, (_, own) in zip(ax.containers, runs.groupby("experiment", sort=False), strict=True):
         line, _, (across, up) = drawn
         lams = [0.0, 2.5, 10.0]
         for measure, points, bars, axis in (

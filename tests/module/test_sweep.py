@@ -23,7 +23,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sweep_experiments import Careless, Deadly, Failing, Plain, Returning
 
-from fairpg_lite import Cell, _files, grid, load_cells, run_cells, sweep
+from fairpg_lite import _files
+from fairpg_lite.sweeps import Cell, grid, load_cells, run_cells, sweep
 from fairpg_lite.sweeps import records as _records
 from fairpg_lite.sweeps.records import collect, plain, read_cell, read_table, write_table
 from fairpg_lite.sweeps.running import compute
@@ -32,7 +33,7 @@ sweep_module = importlib.import_module(
     "fairpg_lite.sweeps.running"
 )  # the package's `sweep` is a function
 HERE = Path(__file__).parent
-ABOUT = ("method", "lam", "seed", "seconds", "made")
+ABOUT = ("experiment", "lam", "seed", "seconds", "made")
 NAN, INF = float("nan"), float("inf")
 
 
@@ -174,7 +175,7 @@ def test_a_stored_cell(tmp_path):
     assert versions["python"] == sys.version.split()[0]
     assert stored == {
         "format": 1,
-        "method": "plain",
+        "experiment": "plain",
         "config": {"class": "Plain", "factor": 3.0, "pause": 0.0},
         "lam": 0.1,
         "seed": 3,
@@ -344,7 +345,7 @@ def test_load_cells_sorts_and_passes_over_what_is_no_cell(tmp_path):
     run_cells(grid(Plain(), [10, 2], [1, 0]) + grid(Careless(5), [3], [0]), tmp_path)
     (tmp_path / "plain" / "lam=99_seed=0.json").write_text('{"format": 1, "met')
     (tmp_path / "summary.json").write_text("{}")
-    found = [(c["method"], c["lam"], c["seed"]) for c in load_cells(str(tmp_path))]
+    found = [(c["experiment"], c["lam"], c["seed"]) for c in load_cells(str(tmp_path))]
     assert found == [
         ("careless", 3, 0), ("plain", 2, 0), ("plain", 2, 1), ("plain", 10, 0), ("plain", 10, 1),
     ]  # fmt: skip
@@ -697,7 +698,7 @@ def test_every_digit_comes_back_from_a_table(runs):
     """And what is absent stays apart from what is None."""
     records = []
     for i, (result, method, lam, seed) in enumerate(runs):
-        about = {"format": 1, "method": method, "lam": lam, "seed": seed, "seconds": i / 7}
+        about = {"format": 1, "experiment": method, "lam": lam, "seed": seed, "seconds": i / 7}
         made = {"commit": f"c{i % 2}", "versions": {"python": str(i % 2)}, "status": "done"}
         records.append({**about, **made, "config": {"class": method}, "result": result})
     with tempfile.TemporaryDirectory() as folder:
@@ -718,9 +719,9 @@ def test_a_collected_sweep_is_read_and_continued_like_any_other(tmp_path):
     about = json.loads((tmp_path / "table.json").read_text())
     assert about["command"] == "make all"
     assert about["runs"] == 4
-    assert about["methods"] == {"plain": cells[0]["config"]}
+    assert about["experiments"] == {"plain": cells[0]["config"]}
     rows = table.read_text().splitlines()
-    assert rows[0] == "method,lam,seed,value,path,seconds,made"
+    assert rows[0] == "experiment,lam,seed,value,path,seconds,made"
     assert rows[4].startswith(f"plain,0.1,1,{math.sqrt(3.0 * 0.1 + 1)!r},")
     experiments.calls.clear()
     more = quiet(Plain(), [0, 0.1, 2], range(2), tmp_path)

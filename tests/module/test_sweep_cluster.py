@@ -15,7 +15,8 @@ import sweep_experiments as experiments
 import torch
 from sweep_experiments import Careless, Deadly, Failing, Plain, Waiting
 
-from fairpg_lite import __version__, grid, load_cells, run_cells, sweep
+from fairpg_lite import __version__
+from fairpg_lite.sweeps import grid, load_cells, run_cells, sweep
 from fairpg_lite.sweeps import records as _records
 
 distributed = pytest.importorskip("distributed")

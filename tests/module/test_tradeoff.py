@@ -13,11 +13,11 @@ from fairpg_lite import (
     evaluate,
     fit,
     load_model,
-    sweep,
     synthetic,
     tradeoff,
 )
 from fairpg_lite.sweeps import curve as module
+from fairpg_lite.sweeps import sweep
 
 TRAIN, TEST = synthetic(12, dtype=torch.float64), synthetic(6, seed=1, dtype=torch.float64)
 CONFIG = TrainConfig(epochs=2, lr=0.1, batch_size=4)
@@ -30,8 +30,8 @@ def run(out, lams=(0.0, 20.0), seeds=2, **how):
 
 def test_the_numbers_are_those_of_fit_and_evaluate(tmp_path):
     table = run(tmp_path)
-    assert list(table.columns[:4]) == ["method", "lam", "seed", "ndcg"]
-    assert set(table["method"]) == {"Fair-PG-Rank"}
+    assert list(table.columns[:4]) == ["experiment", "lam", "seed", "ndcg"]
+    assert set(table["experiment"]) == {"Fair-PG-Rank"}
     for row in table.to_dict("records"):
         g = torch.Generator().manual_seed(row["seed"])
         scorer = LinearScorer(2, dtype=torch.float64, generator=g)
@@ -46,7 +46,7 @@ def test_the_numbers_are_those_of_fit_and_evaluate(tmp_path):
     names = sorted(p.name for p in tmp_path.iterdir())
     assert names == ["models", "table.csv", "table.json"]
     about = json.loads((tmp_path / "table.json").read_text())
-    assert about["methods"]["Fair-PG-Rank"]["train"]["fingerprint"] == TRAIN.fingerprint()
+    assert about["experiments"]["Fair-PG-Rank"]["train"]["fingerprint"] == TRAIN.fingerprint()
 
 
 def test_killed_and_called_again(tmp_path, monkeypatch):
@@ -102,7 +102,7 @@ def test_a_disparity_of_ones_own_is_known_by_its_name(tmp_path):
         tmp_path, lams=[0], seeds=1, config=TrainConfig(disparity=mean_exposure_gap, epochs=1)
     )
     assert len(table) == 1
-    stored = json.loads((tmp_path / "table.json").read_text())["methods"]["Fair-PG-Rank"]
+    stored = json.loads((tmp_path / "table.json").read_text())["experiments"]["Fair-PG-Rank"]
     assert stored["config"]["disparity"].endswith("test_tradeoff.mean_exposure_gap")
     with pytest.raises(TypeError, match="a function: one with a name of its own"):
         run(tmp_path, config=TrainConfig(disparity=lambda e, m, g, mask: e.sum(-1)))
@@ -120,4 +120,4 @@ def test_other_methods_join_the_table(tmp_path):
     """An experiment of one's own in the same directory is a further method of the table."""
     sweep(Baseline(), [0], [0], tmp_path, progress=False)
     run(tmp_path, lams=[0], seeds=1)
-    assert set(pd.read_csv(tmp_path / "table.csv")["method"]) == {"baseline", "Fair-PG-Rank"}
+    assert set(pd.read_csv(tmp_path / "table.csv")["experiment"]) == {"baseline", "Fair-PG-Rank"}
