@@ -113,12 +113,6 @@ def built_book():
     return ROOT / "_build" / "html"
 
 
-@pytest.fixture(scope="session")
-def built_again(built_book):
-    """What `make book` says on top of the built book."""
-    return make_book()
-
-
 def make_book(*overrides):
     """`make book` with the Python that runs the tests; -o: it is set up already."""
     prefix = sys.prefix

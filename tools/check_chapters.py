@@ -21,7 +21,6 @@ import nbformat  # noqa: E402
 import yaml  # noqa: E402
 from jupytext.compare import NotebookDifference, compare_notebooks  # noqa: E402
 
-from tools.letters import second_meanings  # noqa: E402
 from tools.run_chapters import chapters  # noqa: E402
 
 COLUMNS = 68  # what a page shows without scrolling, inside a folded solution too
@@ -236,7 +235,6 @@ def problems(text: Path, root: Path = ROOT) -> list[str]:
     if text.parent.name != "coursework":  # coursework is one long exercise
         found += exercises(text)
         found += shape(text) if text.name[0] in "01" else ()
-        found += second_meanings(text, ROOT / "book" / "notation.md")
     return found
 
 
