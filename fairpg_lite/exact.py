@@ -78,7 +78,8 @@ def exact_position_probs(
     rule = Rule(circle, torch.ones_like(circle), *times(log_w, circle, tolerance))
     generating = RaceIntegral.apply(log_w, rule, False)
     # irfft undoes sum_k p_k exp(-i angle k); ours has the other sign, hence the conjugate.
-    return torch.fft.irfft(generating.conj(), n=length, dim=-1)[..., :n]
+    probs: Tensor = torch.fft.irfft(generating.conj(), n=length, dim=-1)
+    return probs[..., :n]
 
 
 @torch.no_grad()

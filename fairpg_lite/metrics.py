@@ -227,7 +227,7 @@ def err(
 
 def satisfaction(relevance: Tensor, max_grade: float, mask: Tensor | None = None) -> Tensor:
     """Probability ``(…, n)`` that a document satisfies the user of `err`; zero for padding."""
-    satisfied = gains_of("err", relevance, "exponential", mask) * 2.0**-max_grade
+    satisfied: Tensor = gains_of("err", relevance, "exponential", mask) * 2.0**-max_grade
     # (2**30 - 1) / 2**30 is one in float32, and no fault of the grade.
     is_above = (satisfied > 1.0) | ((satisfied == 1.0) & (relevance > max_grade))
     if is_above.any():

@@ -211,6 +211,8 @@ class PlackettLuce:
             )
         if baseline not in ("mean", "loo", None):
             raise ValueError(f"expect: baseline is {baseline!r}; choose 'mean', 'loo' or None.")
+        if samples == 0:
+            raise ValueError("expect: there are 0 samples, which have no mean; draw one at least.")
         if baseline is not None and samples < 2:
             raise ValueError(
                 f"expect: {samples} sample(s) with baseline={baseline!r}; draw two at least, "
@@ -527,10 +529,8 @@ def _check_matrix(matrix: Tensor, mask: Tensor | None) -> None:
             f"DoublyStochastic: matrix{index} is {matrix[tuple(index)].item()}; "
             "a probability cannot be negative."
         )
-    if mask is None:
-        is_real = torch.ones_like(matrix[..., 0], dtype=torch.bool)
-    else:
-        is_real = mask
+    everyone = torch.ones_like(matrix[..., 0], dtype=torch.bool)
+    is_real = everyone if mask is None else mask
     positions = torch.arange(matrix.shape[-1], device=matrix.device)
     is_taken = positions < is_real.sum(-1, keepdim=True)
     for name, sums, expected in (

@@ -1,90 +1,19 @@
-"""What the commands share: options, messages, and how they read and judge.
-
-Results go to stdout and everything else to stderr, so that `fairpg-lite … | tool` sees data only.
-"""
+"""The options that commands share, and how their values are read."""
 
 import argparse
-import sys
 from dataclasses import fields
 from functools import partial
-from math import nan
-from pathlib import Path
 from typing import Any, NoReturn
 
-import numpy as np
-import torch
-
 from fairpg_lite._check import SEED_LIMIT
-from fairpg_lite.data import LetorError, RankingDataset, load_letor
+from fairpg_lite.cli.output import WRONG_CALL, UsageError
+from fairpg_lite.measures import DISPARITIES, MEASURES
 from fairpg_lite.training.config import TrainConfig
 
-DONE, FAILED, WRONG_CALL, INTERRUPTED = 0, 1, 2, 130
-
-
-class UsageError(ValueError):
-    """A call that cannot be meant, found after parsing: exit code 2, as argparse's own."""
-
-
-class Parser(argparse.ArgumentParser):
-    """argparse with help as we lay it out, and a wrong call answered in one line."""
-
-    def __init__(self, *args: Any, **how: Any):
-        # An abbreviation that works today may be ambiguous tomorrow.
-        how |= {"formatter_class": argparse.RawDescriptionHelpFormatter, "allow_abbrev": False}
-        super().__init__(*args, **how)
-
-    def error(self, message: str) -> NoReturn:
-        self.exit(WRONG_CALL, f"{self.prog}: {message} (see {self.prog} --help)\n")
-
-
-def whole(text: str, least: int = 0) -> int:
-    """An argparse type: a whole number of at least `least`, below the limit of seeds."""
-    if not text.isdecimal() or not least <= int(text) < SEED_LIMIT:
-        raise argparse.ArgumentTypeError(f"{text} is not a whole number, {least} to 2^61 - 1")
-    return int(text)
-
-
-def path(text: str) -> str:
-    """An argparse type: the name of a file or directory. An empty one would mean `.`."""
-    if not text.strip():
-        raise argparse.ArgumentTypeError("the name is empty")
-    return text
-
-
-COUNT = partial(whole, least=1)
-# Arguments: a type (or the choices, or bool for a switch), a default, what it does.
-OPTIONS: dict[str, tuple[Any, Any, str]] = {
-    "train": (path, None, "LETOR files to train on"),
-    "model": (path, None, "directory made by fit"),
-    "file": (path, None, "LETOR file"),
-    "--valid": (path, None, "LETOR file to choose the best epoch by"),
-    "--test": (path, None, "LETOR file to judge on"),
-    "--groups": (path, None, "group labels: a text file, one line per document of the file"),
-    "--valid-groups": (path, None, "the same for the validation file"),
-    "--test-groups": (path, None, "the same for the test file"),
-    "--group-feature": (whole, None, "id of the feature that holds the groups"),
-    "--group-threshold": (float, None, "group 1 is where it is above; else a group per value"),
-    "--n-features": (COUNT, None, "number of features, for sparse files that may lack the last"),
-    "--normalize": (("none", "minmax"), "none", "scale features to [0, 1] within each query"),
-    "--hidden": (COUNT, None, "units of a hidden layer; without it, the scorer is linear"),
-    "--budget": (float, None, "find the least lambda with no more disparity on --valid or TRAIN"),
-    "--k": (COUNT, None, "cut-off of NDCG@k and ERR"),
-    "--undefined": (("0", "1", "skip"), "1", "NDCG of a query with nothing relevant; skip leaves "
-                    "such queries out, and those without D_group, which is 0 there otherwise"),
-    "--format": (("jsonl", "trec"), "jsonl", "see above"),
-    "--output": (path, None, "file for the rankings instead of stdout"),
-    "--seeds": (COUNT, 5, "runs at each lambda"),
-    "--jobs": (COUNT, 1, "processes on this machine"),
-    "--scheduler": (path, None, "address of a Dask cluster to use instead"),
-    "--cluster-patience": (float, 300.0, "seconds it may be without a worker"),
-    "--out": (path, None, "directory for the results"),
-    "--force": (bool, None, "replace what is there"),
-    "--quiet": (bool, None, "say nothing but results and errors"),
-}  # fmt: skip
-# Those that are fields of TrainConfig, which has their defaults and refuses what cannot be.
+#: Options that are fields of `TrainConfig`, which has their defaults and refuses wrong values.
 SETTINGS = {
     "lam": "weight of the disparity",
-    "disparity": "group (D_group), gap (between groups, in both directions) or individual (D_ind)",
+    "disparity": "; ".join(f"{name} is {MEASURES[name].label}" for name in DISPARITIES),
     "utility": "ndcg or dcg",
     "gain": "of a grade in NDCG: exponential (2^grade - 1), linear or binary",
     "merit": "of a grade: identity, square or sqrt",
@@ -97,65 +26,169 @@ SETTINGS = {
     "patience": "stop after so many epochs without a better objective on --valid",
     "seed": "fixes initial weights, order and draws",
 }
-for _field in fields(TrainConfig):
-    if _field.name in SETTINGS:
-        _name = f"--{_field.name.replace('_', '-')}"
-        _kind = type(_field.default) if isinstance(_field.default, str | float) else whole
-        OPTIONS[_name] = (_kind, _field.default, SETTINGS[_field.name])
+_DEFAULTS = {field.name: field.default for field in fields(TrainConfig)}
 
 
-def add(parser: Any, *names: str, **changes: Any) -> None:
-    """Give `parser` some of `OPTIONS`; `changes` are for argparse."""
-    for name in names:
-        kind, default, text = OPTIONS[name]
-        if kind is bool:
-            short = ["-q"] if name == "--quiet" else []
-            parser.add_argument(*short, name, action="store_true", help=text)
-            continue
-        how: dict[str, Any] = {"help": text, "default": default, "choices": kind}
-        if not isinstance(kind, tuple):
-            metavar = "X" if name.startswith("-") else name.upper()
-            how |= {"choices": None, "type": kind, "metavar": metavar}
-        how |= changes
-        how["help"] += "" if how["default"] is None else " (default %(default)s)"
-        parser.add_argument(name, **how)
+class Parser(argparse.ArgumentParser):
+    """argparse with help as we lay it out, and a wrong call answered in one line."""
 
-
-def say(args: argparse.Namespace, text: str) -> None:
-    """One message on stderr, unless `--quiet`."""
-    if not args.quiet:
-        print(text, file=sys.stderr, flush=True)
-
-
-def bars(args: argparse.Namespace) -> bool:
-    """Whether to draw progress bars: on a terminal only, and not with `--quiet`."""
-    return not args.quiet and sys.stderr is not None and sys.stderr.isatty()
-
-
-def judging(args: argparse.Namespace, gain: str, merit: str) -> dict[str, Any]:
-    """How a model is judged, for `fairpg_lite.evaluate`."""
-    skip = args.undefined == "skip"
-    how = {"k": args.k, "gain": gain, "merit": merit}
-    how |= {"undefined": nan if skip else float(args.undefined)}
-    return how | {"undefined_disparity": nan if skip else 0.0}
-
-
-def read(
-    args: argparse.Namespace, files: list[str], labels: str | None, **how: Any
-) -> RankingDataset:
-    """The documents of all `files`, with the groups in the file `labels`, one on each line."""
-    try:
-        dataset = load_letor(files, n_features=args.n_features, **how)
-    except LetorError as error:  # what it advises in Python, in the words of the command line
-        raise ValueError(str(error).replace("n_features", "--n-features")) from error
-    if labels is None:
-        return dataset
-    names = [line.strip() for line in Path(labels).read_text("utf-8").splitlines()]
-    if len(names) != dataset.n_documents or "" in names:
-        raise ValueError(
-            f"{labels} holds {len(names):,} labels ({names.count('')} of them empty), "
-            f"{' + '.join(files)} has {dataset.n_documents:,} documents; give one label for each, "
-            "in the order of the file."
+    def __init__(self, **options: Any):
+        super().__init__(
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+            allow_abbrev=False,  # one that works today may be ambiguous tomorrow
+            **options,
         )
-    groups = torch.from_numpy(np.unique(names, return_inverse=True)[1])
-    return dataset.replace(groups=groups[dataset.document_ids])
+
+    def error(self, message: str) -> NoReturn:
+        """End with one line."""
+        self.exit(WRONG_CALL, f"{self.prog}: {message} (see {self.prog} --help)\n")
+
+
+def whole_number(text: str, least: int = 0) -> int:
+    """An argparse type: a whole number of at least `least`, below the limit of seeds."""
+    if not text.isdecimal() or not least <= int(text) < SEED_LIMIT:
+        raise argparse.ArgumentTypeError(f"{text} is not a whole number, {least} to 2^61 - 1")
+    return int(text)
+
+
+count = partial(whole_number, least=1)
+
+
+def file_name(text: str) -> str:
+    """An argparse type: the name of a file or directory. An empty one would mean `.`."""
+    if not text.strip():
+        raise argparse.ArgumentTypeError("the name is empty")
+    return text
+
+
+def add_quiet(parser: argparse.ArgumentParser) -> None:
+    """Add --quiet."""
+    parser.add_argument(
+        "-q", "--quiet", action="store_true", help="say nothing but results and errors"
+    )
+
+
+def add_n_features(parser: argparse.ArgumentParser) -> None:
+    """Add --n-features, of every command that reads LETOR files."""
+    parser.add_argument(
+        "--n-features",
+        type=count,
+        metavar="X",
+        help="number of features, for sparse files that may lack the last",
+    )
+
+
+def add_training_data(parser: argparse.ArgumentParser) -> None:
+    """Add what says which data to train on, and how to prepare them."""
+    parser.add_argument(
+        "train", type=file_name, nargs="+", metavar="TRAIN", help="LETOR files to train on"
+    )
+    source = parser.add_mutually_exclusive_group()
+    source.add_argument(
+        "--group-feature",
+        type=whole_number,
+        metavar="X",
+        help="id of the feature that holds the groups",
+    )
+    source.add_argument(
+        "--groups",
+        type=file_name,
+        metavar="X",
+        help="group labels: a text file, one line per document of the file",
+    )
+    parser.add_argument(
+        "--group-threshold",
+        type=float,
+        metavar="X",
+        help="group 1 is where it is above; else a group per value",
+    )
+    parser.add_argument(
+        "--valid", type=file_name, metavar="X", help="LETOR file to choose the best epoch by"
+    )
+    for part, name in (("valid", "validation"), ("test", "test")):
+        parser.add_argument(
+            f"--{part}-groups", type=file_name, metavar="X", help=f"the same for the {name} file"
+        )
+    add_n_features(parser)
+    parser.add_argument(
+        "--normalize",
+        choices=("none", "minmax"),
+        default="none",
+        help="scale features to [0, 1] within each query (default %(default)s)",
+    )
+
+
+def add_results(parser: argparse.ArgumentParser) -> None:
+    """Add where the results of a training go."""
+    parser.add_argument(
+        "--out", type=file_name, required=True, metavar="X", help="directory for the results"
+    )
+    parser.add_argument("--overwrite", action="store_true", help="replace what is there")
+
+
+def add_scorer(parser: argparse.ArgumentParser) -> None:
+    """Add what is trained."""
+    parser.add_argument(
+        "--hidden",
+        type=count,
+        metavar="X",
+        help="units of a hidden layer; without it, the scorer is linear",
+    )
+
+
+def add_setting(parser: Any, name: str, help_text: str | None = None) -> None:
+    """Add a field of `TrainConfig`, with its default."""
+    default = _DEFAULTS[name]
+    text = help_text or SETTINGS[name]
+    if default is not None:
+        text += " (default %(default)s)"
+    parser.add_argument(
+        f"--{name.replace('_', '-')}",
+        type=type(default) if isinstance(default, str | float) else whole_number,
+        default=default,
+        metavar="X",
+        help=text,
+    )
+
+
+def add_evaluation(parser: argparse.ArgumentParser) -> None:
+    """Add how a policy is judged."""
+    parser.add_argument("--k", type=count, metavar="X", help="cut-off of NDCG@k and ERR")
+    parser.add_argument(
+        "--undefined",
+        choices=("0", "1", "skip"),
+        default="1",
+        help="what NDCG counts for a query with nothing relevant; skip leaves queries out of each "
+        "measure that has no answer there (default %(default)s)",
+    )
+
+
+def undefined_values(args: argparse.Namespace) -> str | dict[str, float]:
+    """What `evaluate` is told by --undefined."""
+    if args.undefined == "skip":
+        return "skip"
+    value = float(args.undefined)
+    return {"ndcg": value, "ndcg_at_k": value}
+
+
+def settings_of(args: argparse.Namespace, **changes: Any) -> TrainConfig:
+    """The settings of a training; what cannot be meant is a wrong call."""
+    if args.patience is not None and args.valid is None:
+        raise UsageError("--patience is for validation; give --valid FILE.")
+    values = {name: getattr(args, name) for name in SETTINGS if hasattr(args, name)}
+    try:
+        return TrainConfig(**values | changes)
+    except ValueError as error:
+        raise UsageError(str(error).removeprefix("TrainConfig: ")) from error
+
+
+def measures_for(has_groups: bool, has_cut_off: bool) -> list[str]:
+    """All measures that the data and the options allow, in the order of the table."""
+    names = []
+    for name, measure in MEASURES.items():
+        if "groups" in measure.needs and not has_groups:
+            continue
+        if name == "ndcg_at_k" and not has_cut_off:
+            continue
+        names.append(name)
+    return names

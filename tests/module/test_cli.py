@@ -25,13 +25,14 @@ from fairpg_lite import (
     LinearScorer,
     PlackettLuce,
     TrainConfig,
-    _files,
     load_letor,
     load_model,
     synthetic,
 )
-from fairpg_lite.cli import main, options
+from fairpg_lite.cli import main
 from fairpg_lite.cli.options import SETTINGS
+from fairpg_lite.cli.output import shows_progress
+from fairpg_lite.relevance import linear_gain
 
 ROOT = Path(__file__).resolve().parents[2]
 QUICK = ["--method", "exact", "--lr", "0.1", "--epochs", "4", "--batch-size", "10"]
@@ -134,6 +135,7 @@ def means(evaluation, measures):
 
 MEASURES = {"NDCG": "ndcg", "ERR": "err", "average rank": "average_rank", "D_ind": "d_ind",
             "D_group": "d_group", "two-sided gap": "group_gap"}  # fmt: skip
+NAMES = tuple(MEASURES.values())
 
 
 @pytest.mark.parametrize("k", [None, 3])
@@ -146,16 +148,18 @@ def test_evaluate_is_the_modules_evaluate(here, capsys, k):
         measures |= {"NDCG@3": "ndcg_at_k", "ERR@3": "err"}
     assert set(rows) == set(measures)
     data, scorer = with_groups("test.txt"), load_model("model").scorer
-    policy, best = (fl.evaluate(scorer, data, k, deterministic=sure) for sure in (False, True))
+    names = tuple(measures.values())
+    policy, best = (
+        fl.evaluate(scorer, data, names, k=k, deterministic=sure) for sure in (False, True)
+    )
     assert {name: row[0] for name, row in rows.items()} == means(policy, measures)
     assert {name: row[3] for name, row in rows.items()} == means(best, measures)
     for name, measure in measures.items():
         assert rows[name][1:3] == [f"{end:.4f}" for end in policy.interval(measure)]
     # One query holds nothing relevant, and a few lack a group.
-    nan = fl.evaluate(scorer, data, k, undefined=np.nan, undefined_disparity=np.nan).per_query
+    answers = fl.evaluate(scorer, data, names, k=k, undefined="skip").per_query
     for name, measure in measures.items():
-        count = 29 if measure in ("err", "d_ind") else int((~nan[measure].isnan()).sum())
-        assert rows[name][4] == str(count)
+        assert rows[name][4] == str(int((~answers[measure].isnan()).sum()))
     assert int(rows["D_group"][4]) < int(rows["NDCG"][4]) == 29
     assert foot[0] == (
         "Gain: 2^grade - 1. Queries without an answer count 1 in NDCG, 0 in ERR and disparity "
@@ -170,7 +174,8 @@ def test_two_models_are_compared_query_by_query(here, capsys):
     assert foot[0].startswith("Gain: the grade.")
     data = with_groups("test.txt")
     ours, theirs = (
-        fl.evaluate(load_model(name).scorer, data, gain="linear") for name in ("model", "plain")
+        fl.evaluate(load_model(name).scorer, data, NAMES, gain="linear")
+        for name in ("model", "plain")
     )
     assert {name: row[0] for name, row in rows.items()} == means(ours, MEASURES)
     assert {name: row[1] for name, row in rows.items()} == means(theirs, MEASURES)
@@ -206,7 +211,9 @@ def test_what_undefined_queries_count_is_chosen_and_said(here, capsys, undefined
 
 def test_merit_is_that_of_the_training(here, capsys):
     run(capsys, "fit", "train.txt", *GROUPS, "--merit", "square", *QUICK, "--out", "m")
-    expected = fl.evaluate(load_model("m").scorer, with_groups("test.txt"), merit="square")
+    expected = fl.evaluate(
+        load_model("m").scorer, with_groups("test.txt"), ("d_ind",), merit="square"
+    )
     assert table(capsys, "m", "test.txt")[1]["D_ind"][0] == f"{expected.d_ind:.4f}"
 
 
@@ -260,7 +267,7 @@ def test_trec_eval_reads_the_runs_and_finds_our_ndcg(here, capsys, samples):
         rankings = [row["ranking"] for row in expected if row["sample"] == sample]
         for qid, query, ranking in zip(judged, data, rankings, strict=True):
             grades, order = query.relevance.floor(), torch.tensor(ranking)
-            ours = fl.ndcg(order, grades, gain=fl.linear_gain, undefined=0.0)
+            ours = fl.ndcg(order, grades, gain=linear_gain, undefined=0.0)
             assert found[qid]["ndcg"] == pytest.approx(float(ours), abs=1e-6)
 
 
@@ -292,7 +299,7 @@ def test_groups_from_a_side_file_are_those_of_the_feature(here, capsys):
     by_file = table(capsys, "a", "mixed.txt", "--groups", "labels.txt")[1]
     assert by_file == table(capsys, "b", "mixed.txt")[1]
     code, out, err = run(capsys, "evaluate", "a", "mixed.txt")
-    assert (code, out.splitlines()[7].split()[:2]) == (0, ["D_group", "-"])
+    assert (code, "D_group" in out) == (0, False)
     assert "give --groups FILE" in err
 
 
@@ -302,8 +309,8 @@ def test_side_files_that_do_not_fit_are_refused(here, capsys):
     base = ["fit", "train.txt", "--lam", "1", "--out", "m"]
     code, _, err = run(capsys, *base, "--groups", "short.txt")
     assert code == 1
-    assert "short.txt holds 2 labels (0 of them empty), train.txt has 150 documents" in err
-    assert "(1 of them empty)" in run(capsys, *base, "--groups", "holes.txt")[2]
+    assert "short.txt holds 2 labels, train.txt has 150 documents" in err
+    assert "holes.txt: line 2 is empty" in run(capsys, *base, "--groups", "holes.txt")[2]
     Path("good.txt").write_text("a\nb\n" * 75)
     code, _, err = run(capsys, *base, "--groups", "good.txt", "--valid", "valid.txt")
     assert code == 2
@@ -318,7 +325,7 @@ def test_the_model_remembers_its_scale(here, capsys):
     assert run(capsys, "fit", "train.txt", *GROUPS, *words, *QUICK, "--out", "m")[0] == 0
     scaled = with_groups("test.txt").normalize()
     rows = table(capsys, "m", "test.txt")[1]
-    expected = means(fl.evaluate(load_model("m").scorer, scaled), MEASURES)
+    expected = means(fl.evaluate(load_model("m").scorer, scaled, NAMES), MEASURES)
     assert {name: row[0] for name, row in rows.items()} == expected
 
 
@@ -376,7 +383,7 @@ MISTAKES = {
         ["sweep", "train.txt", "--test", "bad.csv", *SWEEP[4:], *GROUPS], 1,
         "bad.csv has 1 features, the model was trained on 3"
     ),
-    "sweep without groups": (SWEEP, 2, "--disparity group needs documents of two groups"),
+    "sweep without groups": (SWEEP, 2, "--disparity d_group needs documents of two groups"),
     "sweep without lambda": (["sweep", "train.txt", "--test", "x", "--out", "new"], 2, "--lam"),
     "sweep at minus one": ([*SWEEP, *GROUPS, "--lam", "-1"], 1, "lam is -1.0; give a finite"),
     "sweep to nowhere": ([*SWEEP[:-1], ""], 2, "the name is empty"),
@@ -386,7 +393,7 @@ MISTAKES = {
     "no groups": ([*FIT, "--lam", "1"], 2, "--group-feature ID or --groups FILE"),
     "other disparity": ([*FIT, "--disparity", "x"], 2, "disparity is 'x'; "),
     "patience": ([*FIT, "--patience", "2"], 2, "give --valid FILE"),
-    "threshold of what": ([*FIT, "--group-threshold", "1"], 1, "needs group_feature"),
+    "threshold of what": ([*FIT, "--group-threshold", "1"], 1, "needs --group-feature"),
     "two groupings": ([*FIT, *GROUPS, "--groups", "x"], 2, "not allowed with"),
     "cut-off": (["evaluate", "model", "test.txt", "--k", "0"], 2, "--k: 0 is not a whole number"),
     "three models": (["evaluate", "model", "model", "model", "test.txt"], 2, "two models at most"),
@@ -431,7 +438,7 @@ def test_a_table_of_versions_keeps_its_lines(here, capsys, monkeypatch):
         def raising(*args, **kwargs):
             raise error
 
-        monkeypatch.setattr("fairpg_lite.cli.commands.PlackettLuce", raising)
+        monkeypatch.setattr("fairpg_lite.cli.ranking.PlackettLuce", raising)
 
     broken(ValueError("two\nlines"))
     assert run(capsys, "rank", "model", "test.txt")[::2] == (1, "fairpg-lite: two\nlines\n")
@@ -443,15 +450,15 @@ def test_a_table_of_versions_keeps_its_lines(here, capsys, monkeypatch):
 # --- What is written, and where ----------------------------------------------------------------
 
 
-def test_a_model_is_replaced_with_force_only(here, capsys):
+def test_a_model_is_replaced_with_overwrite_only(here, capsys):
     fit = ["fit", "train.txt", *QUICK, "--out", "m"]
     assert run(capsys, *fit)[0] == 0
     before = Path("m/model.json").read_bytes()
     code, _, err = run(capsys, *fit, "--seed", "1")
     assert code == 1
-    assert "m holds another model.json; give --force" in err
+    assert "m holds another model.json; give --overwrite" in err
     assert Path("m/model.json").read_bytes() == before
-    assert run(capsys, *fit, "--seed", "1", "--force")[0] == 0
+    assert run(capsys, *fit, "--seed", "1", "--overwrite")[0] == 0
     assert load_model("m").meta["training"]["seed"] == 1
 
 
@@ -527,7 +534,7 @@ def test_an_interrupted_training_continues_to_the_same_model(here, capsys, monke
         interrupt_after(patch, 2)
         code, _, err = run(capsys, *fit, "--out", "m")
     assert code == 130
-    assert "interrupted after 2 epochs; the same command continues" in err
+    assert "interrupted; the same command continues after the last finished epoch" in err
     assert not Path("m/model.json").exists()
     code, _, err = run(capsys, *fit, "--out", "m")
     assert code == 0
@@ -551,7 +558,7 @@ def test_only_the_same_run_is_continued(here, capsys, monkeypatch, change):
     code, _, err = run(capsys, *other, "--out", "m")
     assert code == 1
     assert err.startswith("fairpg-lite: fit: m/checkpoint.pt is the checkpoint of another run")
-    assert run(capsys, *other, "--out", "m", "--force")[0] == 0
+    assert run(capsys, *other, "--out", "m", "--overwrite")[0] == 0
     assert run(capsys, *other, "--out", "fresh")[0] == 0
     assert Path("m/model.json").read_bytes() == Path("fresh/model.json").read_bytes()
     assert os.listdir("m") == ["model.json"]
@@ -617,17 +624,20 @@ def test_several_training_files_are_one(here, capsys):
     assert (code, err) == (1, "fairpg-lite: [Errno 2] No such file or directory: 'nil.txt'\n")
 
 
+def save_and_die(*args, **options):
+    """The process dies right after the model was written."""
+    fl.save_model(*args, **options)
+    raise ArithmeticError("killed")
+
+
 def test_a_training_killed_after_its_model_was_written_is_finished(here, capsys, monkeypatch):
-    """The checkpoint is still there, and traces of a writer that is gone: exit 0, nothing left."""
+    """The checkpoint is still there: exit 0, nothing left."""
     fit = ["fit", "train.txt", *GROUPS, "--lam", "5", *QUICK, "--out", "m"]
     with monkeypatch.context() as patch:
-        patch.setattr("fairpg_lite.cli.commands._clear", lambda out: 1 / 0)
+        patch.setattr("fairpg_lite.cli.fitting.save_model", save_and_die)
         assert run(capsys, *fit)[0] == 1
     before = Path("m/model.json").read_bytes()
     assert Path("m/checkpoint.pt").exists()
-    # What a process of this machine that is no more was writing.
-    Path(f"m/.checkpoint.pt.{_files._MACHINE}-{2**22 - 1}-abcdabcd.part").write_bytes(b"half")
-    assert len(os.listdir("m")) == 3
     code, _, err = run(capsys, *fit)
     assert code == 0
     assert "this very command; there is nothing to do" in err
@@ -732,7 +742,7 @@ def test_a_sweep_on_a_cluster_is_the_sweep_of_one_process(here, capsys, cluster)
     words = ["--lam", "0", "5", "--seeds", "1"]
     assert run(capsys, *TRADE, *words)[0] == 0
     code, _, err = run(
-        capsys, *TRADE[:-1], "there", *words, "--scheduler", cluster(1), "--cluster-patience", "200"
+        capsys, *TRADE[:-1], "there", *words, "--scheduler", cluster(1), "--timeout", "200"
     )
     assert (code, "2 runs" in err) == (0, True), err
     tables = [pd.read_csv(here / folder / "table.csv") for folder in ("s", "there")]
@@ -742,9 +752,9 @@ def test_a_sweep_on_a_cluster_is_the_sweep_of_one_process(here, capsys, cluster)
     assert torch.equal(models[0].linear.weight, models[1].linear.weight)
 
 
-def test_a_cluster_without_workers_is_given_up_after_the_patience_asked_for(here, capsys, cluster):
+def test_a_cluster_without_workers_is_given_up_after_the_timeout(here, capsys, cluster):
     address = cluster(0)
-    words = ["--lam", "0", "--scheduler", address, "--cluster-patience", "0.5"]
+    words = ["--lam", "0", "--scheduler", address, "--timeout", "0.5"]
     code, out, err = run(capsys, *TRADE, *words)
     assert (code, out) == (1, "")
     assert f"the Dask cluster at {address} has no worker" in err
@@ -795,11 +805,11 @@ class Terminal(io.StringIO):
 def test_bars_are_for_terminals(monkeypatch):
     args = argparse.Namespace(quiet=False)
     monkeypatch.setattr(sys, "stderr", Terminal())
-    assert options.bars(args)
-    assert not options.bars(argparse.Namespace(quiet=True))
+    assert shows_progress(args)
+    assert not shows_progress(argparse.Namespace(quiet=True))
     for stream in (io.StringIO(), None):  # None under pythonw
         monkeypatch.setattr(sys, "stderr", stream)
-        assert not options.bars(args)
+        assert not shows_progress(args)
 
 
 def test_the_entry_point_is_main():

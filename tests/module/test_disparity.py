@@ -10,10 +10,11 @@ from torch.testing import assert_close
 from fairpg_lite import (
     PlackettLuce,
     group_disparity,
+    group_gap,
     individual_disparity,
-    merit_of,
     position_bias,
 )
+from fairpg_lite.relevance import merit_of
 
 merits = st.lists(st.integers(0, 4), min_size=1, max_size=9)
 
@@ -80,7 +81,7 @@ def test_two_sided_is_the_absolute_difference_of_the_ratios(merit, seed):
     n = len(merit)
     groups = torch.randint(0, 2, (n,), generator=torch.Generator().manual_seed(seed))
     m, v = tensor(merit), exposure_for(n, seed)
-    got = group_disparity(v, m, groups, undefined=-1.0, two_sided=True)
+    got = group_gap(v, m, groups, undefined=-1.0)
     if all((m[groups == label] > 0).any() for label in (0, 1)):
         a, b = (v[groups == k].mean() / m[groups == k].mean() for k in (0, 1))
         assert_close(got, (a - b).abs())
@@ -181,7 +182,7 @@ def test_padding_is_invisible(merit, seed, extra):
     pad = torch.nn.functional.pad
     wide_v, wide_m = pad(v, (0, extra), value=0.7), pad(m, (0, extra), value=9.0)
     wide_g, mask = pad(groups, (0, extra), value=5), torch.arange(n + extra) < n
-    assert_close(individual_disparity(wide_v, wide_m, mask), individual_disparity(v, m))
+    assert_close(individual_disparity(wide_v, wide_m, mask=mask), individual_disparity(v, m))
     assert_close(group_disparity(wide_v, wide_m, wide_g, mask), group_disparity(v, m, groups))
 
 

@@ -6,7 +6,8 @@ import pytest
 import torch
 
 import fairpg_lite as fl
-from fairpg_lite import PlackettLuce, _check
+from fairpg_lite import DoublyStochastic, Mixture, PlackettLuce, _check
+from fairpg_lite.relevance import merit_of
 
 OK = torch.tensor([0.1, 0.2, 0.3])
 NAN, INF = float("nan"), float("inf")
@@ -33,7 +34,6 @@ CASES = {
     "values shape": (lambda: policy().expect(torch.zeros(5), policy().sample((4,))), ValueError, r"values has shape \(5,\)"),
     "baseline name": (lambda: policy().expect(torch.zeros(4), policy().sample((4,)), "median"), ValueError, "'median'"),
     "one sample": (lambda: policy().sampled_exposure(samples=1), ValueError, r"1 sample\(s\).*baseline=None"),
-    "method name": (lambda: policy().exposure(method="guess"), ValueError, "'guess'"),
     "bias length": (lambda: policy().exposure(torch.ones(2)), ValueError, r"position_bias has shape \(2,\)"),
     "negative bias": (lambda: policy().exposure(torch.tensor([1.0, -1.0, 0.0])), ValueError, r"position_bias\[1\] is -1"),
     "tolerance": (lambda: policy().exposure(tolerance=0.0), ValueError, "tolerance is 0.0"),
@@ -46,13 +46,26 @@ CASES = {
     "merit shape": (lambda: fl.individual_disparity(OK, torch.ones(2)), ValueError, r"merit has shape \(2,\), exposure has \(3,\)"),
     "groups shape": (lambda: fl.group_disparity(OK, OK, torch.tensor([0, 1])), ValueError, r"groups has shape \(2,\), exposure has \(3,\)"),
     "groups dtype": (lambda: fl.group_disparity(OK, OK, torch.ones(3)), TypeError, "groups is torch.float32"),
-    "merit name": (lambda: fl.merit_of(OK, "cube"), ValueError, "'cube'"),
+    "merit name": (lambda: merit_of(OK, "cube"), ValueError, "'cube'"),
     "relevance dtype": (lambda: fl.ndcg(torch.tensor([0, 1]), torch.tensor([1, 0])), TypeError, "relevance is torch.int64"),
     "nan relevance": (lambda: fl.dcg(torch.tensor([0, 1]), torch.tensor([NAN, 0.0])), ValueError, r"relevance\[0\] is nan"),
     "metric ranking": (lambda: fl.ndcg(torch.tensor([0, 0]), torch.tensor([1.0, 0.0])), ValueError, "not a permutation"),
     "metric shapes": (lambda: fl.ndcg(torch.tensor([0, 1]), torch.ones(3, 2)), ValueError, "only add sample axes"),
     "top grade": (lambda: fl.err(torch.tensor([0, 1]), torch.tensor([5.0, 0.0])), ValueError, "relevance 5.0.*max_grade=4"),
     "k": (lambda: fl.ndcg(torch.tensor([0, 1]), torch.tensor([1.0, 0.0]), k=0), ValueError, "k is 0"),
+    "negative grade": (lambda: fl.err(torch.tensor([0, 1]), torch.tensor([-1.0, 0.0])), ValueError, "relevance -1.0 is negative"),
+    "no groups": (lambda: fl.group_disparity(OK, OK), TypeError, "groups is None"),
+    "matrix dtype": (lambda: DoublyStochastic(torch.eye(2).long()), TypeError, "matrix is torch.int64"),
+    "matrix shape": (lambda: DoublyStochastic(torch.ones(2, 3)), ValueError, r"matrix has shape \(2, 3\)"),
+    "matrix rows": (lambda: DoublyStochastic(torch.tensor([[0.5, 0.4], [0.5, 0.6]])), ValueError, r"row \[0\] sums to 0.8999"),
+    "matrix columns": (lambda: DoublyStochastic(torch.tensor([[0.6, 0.4], [0.5, 0.5]])), ValueError, r"column \[0\] sums to 1.1"),
+    "matrix negative": (lambda: DoublyStochastic(torch.tensor([[1.5, -0.5], [-0.5, 1.5]])), ValueError, r"matrix\[0, 1\] is -0.5"),
+    "matrix padding": (lambda: DoublyStochastic(torch.eye(2), torch.tensor([True, False])), ValueError, r"row \[1\] sums to 1; it must sum to 0"),
+    "matrix mask": (lambda: DoublyStochastic(torch.eye(2), torch.ones(3, dtype=bool)), ValueError, r"mask has shape \(3,\)"),
+    "no policies": (lambda: Mixture([], []), ValueError, "no policies"),
+    "weights shape": (lambda: Mixture([policy()], [0.5, 0.5]), ValueError, r"weights has shape \(2,\) for 1"),
+    "negative weight": (lambda: Mixture([policy(), policy()], [1.5, -0.5]), ValueError, "a weight is -0.5"),
+    "weights sum": (lambda: Mixture([policy(), policy()], [0.5, 0.4]), ValueError, "sum to 0.9"),
     "exposure shape": (lambda: fl.expected_dcg(torch.ones(2), OK), ValueError, r"exposure has shape \(2,\)"),
 }  # fmt: skip
 

@@ -1,26 +1,30 @@
 """The evaluator against enumeration and loops, for each kind of method it takes."""
 
-import importlib
 import math
+import pickle
 
 import numpy as np
 import pytest
 import torch
-from oracles import all_rankings, expectation, log2_bias
+from oracles import expectation, log2_bias
 from scipy.stats import bootstrap, permutation_test
 from torch.testing import assert_close
 
 import fairpg_lite as fl
 from fairpg_lite import (
+    DoublyStochastic,
     LinearScorer,
+    Mixture,
     PlackettLuce,
     RankingDataset,
     evaluate,
     group_disparity,
+    group_gap,
     individual_disparity,
     ndcg,
 )
-from fairpg_lite.evaluation import MEASURES
+from fairpg_lite.measures import MEASURES
+from fairpg_lite.relevance import linear_gain
 
 
 def small_dataset(seed=0, lengths=(5, 1, 4, 6, 3), d=2):
@@ -43,7 +47,14 @@ def scorer():
 
 def test_stochastic_policy_against_enumeration(scorer):
     ds = small_dataset()
-    result = evaluate(scorer, ds, k=2, undefined=0.25, samples=20_000)
+    result = evaluate(
+        scorer,
+        ds,
+        tuple(MEASURES),
+        k=2,
+        undefined={"ndcg": 0.25, "ndcg_at_k": 0.25},
+        samples=20_000,
+    )
     for i, query in enumerate(ds):
         scores = scorer(query.features).detach()
         n = len(scores)
@@ -84,7 +95,7 @@ def test_stochastic_policy_against_enumeration(scorer):
 
 def test_most_probable_ranking(scorer):
     ds = small_dataset()
-    result = evaluate(scorer, ds, k=3, deterministic=True, max_grade=4)
+    result = evaluate(scorer, ds, tuple(MEASURES), k=3, deterministic=True, max_grade=4)
     for i, query in enumerate(ds):
         ranking = PlackettLuce(scorer(query.features)).mode
         assert_close(result.per_query["ndcg_at_k"][i], ndcg(ranking, query.relevance, k=3))
@@ -101,13 +112,66 @@ def test_most_probable_ranking(scorer):
 
 def test_matrices_equal_the_policy_they_describe(scorer):
     ds = small_dataset()
-    matrices = [PlackettLuce(scorer(q.features)).position_probs().detach() for q in ds]
-    direct, by_matrix = evaluate(scorer, ds, k=2), evaluate(matrices, ds, k=2)
-    for name in ("ndcg", "ndcg_at_k", "average_rank", "d_ind", "d_group"):
+    policies = [
+        DoublyStochastic(PlackettLuce(scorer(q.features)).position_probs().detach()) for q in ds
+    ]
+    names = ("ndcg", "ndcg_at_k", "average_rank", "d_ind", "d_group")
+    direct = evaluate(scorer, ds, names, k=2)
+    by_matrix = evaluate(policies, ds, names, k=2)
+    for name in names:
         assert_close(
             by_matrix.per_query[name], direct.per_query[name], rtol=0, atol=1e-8, equal_nan=True
         )
-    assert math.isnan(by_matrix.err)
+
+
+def test_err_of_a_matrix_is_the_mean_over_its_lists(scorer):
+    """Exact, from the decomposition that lists are drawn from."""
+    ds = small_dataset()
+    policies = [DoublyStochastic.uniform(len(q.relevance), torch.float64) for q in ds]
+    result = evaluate(policies, ds, ("err",), k=2, max_grade=3)
+    for i, (query, policy) in enumerate(zip(ds, policies, strict=True)):
+        weights, rankings = policy.lotteries[0]
+        values = fl.err(rankings, query.relevance, max_grade=3, k=2)
+        assert_close(result.per_query["err"][i], weights @ values)
+
+
+def test_a_mixture_has_the_mean_of_every_linear_measure(scorer):
+    ds = small_dataset()
+    names = ("ndcg", "err", "average_rank")
+    learned = [PlackettLuce(scorer(q.features).detach()) for q in ds]
+    random = [DoublyStochastic.uniform(len(q.relevance), torch.float64) for q in ds]
+    mixed = [Mixture(pair, [0.7, 0.3]) for pair in zip(learned, random, strict=True)]
+    one, two, both = (evaluate(policies, ds, names, k=2) for policies in (learned, random, mixed))
+    for name in names:
+        expected = 0.7 * one.per_query[name] + 0.3 * two.per_query[name]
+        assert_close(both.per_query[name], expected, rtol=0, atol=1e-9, equal_nan=True)
+
+
+class Reversed:
+    """A policy of one's own: the best document last, always."""
+
+    def __init__(self, scores):
+        self.mode = scores.argsort()
+        self.mask = None
+
+    def sample(self, sample_shape=(), generator=None):
+        return self.mode.expand(*sample_shape, len(self.mode))
+
+    def position_probs(self):
+        return torch.eye(len(self.mode), dtype=torch.float64)[self.mode.argsort()]
+
+    def exposure(self, position_bias=None):
+        bias = log2_bias(len(self.mode)) if position_bias is None else position_bias
+        return self.position_probs() @ bias
+
+
+def test_a_policy_class_of_ones_own_is_judged(scorer):
+    ds = small_dataset()
+    policies = [Reversed(scorer(q.features).detach()) for q in ds]
+    result = evaluate(policies, ds, tuple(MEASURES), k=2, max_grade=4)
+    for i, (query, policy) in enumerate(zip(ds, policies, strict=True)):
+        assert_close(result.per_query["ndcg"][i], ndcg(policy.mode, query.relevance))
+        assert_close(result.per_query["err"][i], fl.err(policy.mode, query.relevance, k=2))
 
 
 def test_a_permutation_matrix_equals_its_ranking(scorer):
@@ -115,7 +179,7 @@ def test_a_permutation_matrix_equals_its_ranking(scorer):
     matrices = []
     for query in ds:
         ranking = PlackettLuce(scorer(query.features)).mode
-        matrices.append(torch.eye(len(ranking), dtype=torch.float64)[ranking].T)
+        matrices.append(DoublyStochastic(torch.eye(len(ranking), dtype=torch.float64)[ranking].T))
     result = evaluate(matrices, ds)
     assert_close(
         result.per_query["ndcg"], evaluate(scorer, ds, deterministic=True).per_query["ndcg"]
@@ -125,10 +189,11 @@ def test_a_permutation_matrix_equals_its_ranking(scorer):
 @pytest.mark.parametrize("batch_size", [1, 2, 64])
 def test_batches_and_padding_change_nothing(scorer, batch_size, monkeypatch):
     ds = small_dataset(lengths=(2, 9, 1, 5, 7, 3))
-    whole = evaluate(scorer, ds, k=3)
-    monkeypatch.setattr(importlib.import_module("fairpg_lite.evaluation"), "_AT_ONCE", batch_size)
-    parts = evaluate(scorer, ds, k=3)
-    for name in ("ndcg", "ndcg_at_k", "d_ind", "d_group", "average_rank"):
+    names = ("ndcg", "ndcg_at_k", "d_ind", "d_group", "average_rank")
+    whole = evaluate(scorer, ds, names, k=3)
+    monkeypatch.setattr("fairpg_lite.evaluation._BATCH_SIZE", batch_size)
+    parts = evaluate(scorer, ds, names, k=3)
+    for name in names:
         assert_close(
             parts.per_query[name], whole.per_query[name], rtol=0, atol=1e-9, equal_nan=True
         )
@@ -138,16 +203,52 @@ def test_undefined_queries_can_be_counted_or_left_out(scorer):
     ds = small_dataset()
     nothing = ds.replace(relevance=torch.where(torch.arange(19) < 5, 0.0, ds.relevance))
     assert evaluate(scorer, nothing).per_query["ndcg"][0] == 1.0
-    assert evaluate(scorer, nothing, undefined=0.0).per_query["ndcg"][0] == 0.0
-    dropped = evaluate(scorer, nothing, undefined=float("nan"))
+    assert evaluate(scorer, nothing, undefined={"ndcg": 0.0}).per_query["ndcg"][0] == 0.0
+    dropped = evaluate(scorer, nothing, undefined="skip")
     assert dropped.per_query["ndcg"][0].isnan()
     assert dropped.ndcg == pytest.approx(float(dropped.per_query["ndcg"].nanmean()))
-    assert evaluate(scorer, nothing, undefined_disparity=0.5).per_query["d_group"][0] == 0.5
+    assert dropped.per_query["d_group"][0].isnan()
+    assert evaluate(scorer, nothing, undefined={"d_group": 0.5}).per_query["d_group"][0] == 0.5
+    with pytest.raises(ValueError, match="undefined is 'drop'"):
+        evaluate(scorer, nothing, undefined="drop")
 
 
 def test_without_groups_there_is_no_group_disparity(scorer):
     ds = small_dataset().replace(groups=None)
-    assert math.isnan(evaluate(scorer, ds).d_group)
+    assert set(evaluate(scorer, ds).means) == {"ndcg", "d_ind"}
+    with pytest.raises(ValueError, match="d_group compares groups, and the dataset has none"):
+        evaluate(scorer, ds, ("ndcg", "d_group"))
+
+
+def test_only_what_is_asked_for_is_computed(scorer, monkeypatch):
+    ds = small_dataset()
+    monkeypatch.setattr("fairpg_lite.measures.exact_err", None)
+    result = evaluate(scorer, ds, ("ndcg", "d_ind"))
+    assert list(result.means) == ["ndcg", "d_ind"]
+    with pytest.raises(AttributeError, match="err was not computed"):
+        _ = result.err
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        _ = result.nonsense
+    with pytest.raises(KeyError, match="'err' was not computed"):
+        result.interval("err")
+    with pytest.raises(ValueError, match="no measure 'dcg'"):
+        evaluate(scorer, ds, ("dcg",))
+    with pytest.raises(ValueError, match="measures is empty"):
+        evaluate(scorer, ds, ())
+
+
+def test_another_position_bias(scorer):
+    """Exposure and NDCG by it, against the matrix of probabilities."""
+    ds = small_dataset()
+    bias = fl.position_bias(6, "geometric", decay=0.7, dtype=torch.float64)
+    result = evaluate(scorer, ds, ("ndcg", "d_ind"), position_bias=bias)
+    for i, query in enumerate(ds):
+        probs = PlackettLuce(scorer(query.features).detach()).position_probs()
+        exposure = probs @ bias[: len(probs)]
+        value = fl.expected_ndcg(exposure, query.relevance, position_bias=bias[: len(probs)])
+        assert_close(result.per_query["ndcg"][i], value, rtol=0, atol=1e-8)
+        disparity = individual_disparity(exposure, query.relevance)
+        assert_close(result.per_query["d_ind"][i], disparity, rtol=0, atol=1e-8)
 
 
 def test_any_callable_scores(scorer):
@@ -156,41 +257,31 @@ def test_any_callable_scores(scorer):
     assert by_function.ndcg == pytest.approx(evaluate(scorer, ds).ndcg)
 
 
-def test_wrong_matrices_are_refused(scorer):
+def test_wrong_policies_are_refused(scorer):
     ds = small_dataset()
-    matrices = [torch.eye(len(q.relevance)) for q in ds]
-    with pytest.raises(ValueError, match="4 probability matrices for 5 queries"):
-        evaluate(matrices[:4], ds)
-    matrices[2] = torch.full((4, 4), 0.3)
-    with pytest.raises(ValueError, match="matrix of query 2"):
-        evaluate(matrices, ds)
-    matrices[2] = torch.eye(3)
-    with pytest.raises(ValueError, match=r"shape \(3, 3\) for 4 documents"):
-        evaluate(matrices, ds)
+    policies = [DoublyStochastic(torch.eye(len(q.relevance)).double()) for q in ds]
+    with pytest.raises(ValueError, match="4 policies for 5 queries"):
+        evaluate(policies[:4], ds)
+    with pytest.raises(TypeError, match=r"policy 0 is torch\.float64; give a Policy"):
+        evaluate([policy.matrix for policy in policies], ds)
+    policies[2] = DoublyStochastic.uniform(3, torch.float64)
+    with pytest.raises(ValueError, match="policy 2 ranks 3 documents, the query has 4"):
+        evaluate(policies, ds)
 
 
 def test_result_prints_and_serialises(scorer):
-    result = evaluate(scorer, small_dataset(), k=3)
+    result = evaluate(scorer, small_dataset(), tuple(MEASURES), k=3)
     assert "ndcg_at_k" in repr(result)
-    assert set(result.to_dict()) == {
-        "k",
-        "ndcg",
-        "ndcg_at_k",
-        "err",
-        "average_rank",
-        "d_ind",
-        "d_group",
-        "group_gap",
-    }
-    assert len(all_rankings(3)) == 6
+    assert list(result.to_dict()) == ["k", *MEASURES]
+    assert pickle.loads(pickle.dumps(result)).means == result.means
 
 
 def test_group_gap_counts_both_directions(scorer):
     ds = small_dataset()
-    result = evaluate(scorer, ds)
+    result = evaluate(scorer, ds, ("d_group", "group_gap"))
     for i, query in enumerate(ds):
         exposure = PlackettLuce(scorer(query.features).detach()).exposure()
-        gap = group_disparity(exposure, query.relevance, query.groups, two_sided=True)
+        gap = group_gap(exposure, query.relevance, query.groups)
         assert_close(result.per_query["group_gap"][i], gap, rtol=0, atol=1e-8)
     assert math.isclose(result.group_gap, result.per_query["group_gap"].mean().item())
     assert result.group_gap > result.d_group
@@ -199,7 +290,7 @@ def test_group_gap_counts_both_directions(scorer):
 @pytest.mark.parametrize("k", [None, 1, 3])
 def test_err_is_exact_unless_rankings_are_asked_for(scorer, k):
     ds = small_dataset()
-    result = evaluate(scorer, ds, k)
+    result = evaluate(scorer, ds, ("err",), k=k)
     for i, query in enumerate(ds):
         scores = scorer(query.features).detach()
         mean = expectation(
@@ -214,7 +305,8 @@ def test_scores_from_anywhere(scorer):
     scores = scorer(ds.features).detach()
     for given in (scores, scores.numpy()):
         for how in ({}, {"deterministic": True}):
-            expected, found = evaluate(scorer, ds, 3, **how), evaluate(given, ds, 3, **how)
+            expected = evaluate(scorer, ds, tuple(MEASURES), k=3, **how)
+            found = evaluate(given, ds, tuple(MEASURES), k=3, **how)
             for name, values in expected.per_query.items():
                 assert_close(found.per_query[name], values, rtol=0, atol=1e-10, equal_nan=True)
     with pytest.raises(ValueError, match=r"scores has shape \(26,\), relevance has \(27,\)"):
@@ -223,10 +315,10 @@ def test_scores_from_anywhere(scorer):
 
 def test_gain_is_a_choice(scorer):
     ds = small_dataset()
-    result = evaluate(scorer, ds, gain="linear", deterministic=True, undefined=0.0)
+    result = evaluate(scorer, ds, gain="linear", deterministic=True, undefined={"ndcg": 0.0})
     for i, query in enumerate(ds):
         ranking = PlackettLuce(scorer(query.features)).mode
-        value = ndcg(ranking, query.relevance, gain=fl.linear_gain, undefined=0.0)
+        value = ndcg(ranking, query.relevance, gain=linear_gain, undefined=0.0)
         assert_close(result.per_query["ndcg"][i], value)
 
 
@@ -236,18 +328,15 @@ def test_how_many_queries_a_mean_rests_on(scorer):
     relevance = torch.where(torch.arange(19) < 5, 0.0, ds.relevance.clamp(min=1.0))
     groups = torch.arange(19).remainder(2)
     ds = ds.replace(relevance=relevance, groups=groups)
-    result = evaluate(scorer, ds, 2)
+    result = evaluate(scorer, ds, tuple(MEASURES), k=2)
     assert result.defined == dict.fromkeys(MEASURES, 4) | {"d_group": 3, "group_gap": 3}
     assert {name: int((~v.isnan()).sum()) for name, v in result.per_query.items()} == (
         dict.fromkeys(result.defined, 5) | {"average_rank": 4}
     )
-    skipped = evaluate(scorer, ds, undefined=math.nan, undefined_disparity=math.nan)
+    skipped = evaluate(scorer, ds, undefined="skip")
     assert int(skipped.per_query["ndcg"].isnan().sum()) == 1
     assert int(skipped.per_query["d_group"].isnan().sum()) == 2
     assert skipped.d_group == pytest.approx(result.d_group * 5 / 3)
-    none = evaluate(scorer, ds.replace(groups=None))
-    assert none.defined["d_group"] == 0
-    assert none.per_query["d_group"].isnan().all()
 
 
 def test_an_interval_over_queries(scorer):
@@ -262,7 +351,9 @@ def test_an_interval_over_queries(scorer):
     assert abs(low - theirs.confidence_interval.low) < 0.15 * error
     assert abs(high - theirs.confidence_interval.high) < 0.15 * error
     assert low < result.ndcg < high
-    assert all(math.isnan(x) for x in evaluate(scorer, ds.replace(groups=None)).interval("d_group"))
+    one_group = ds.replace(groups=torch.zeros_like(ds.groups))
+    nothing = evaluate(scorer, one_group, undefined="skip")
+    assert all(math.isnan(end) for end in nothing.interval("d_group"))
 
 
 def test_two_evaluations_are_compared_query_by_query(scorer):
@@ -304,17 +395,17 @@ def test_grades_too_large_for_their_gain_are_said(scorer):
     most = most.replace(
         relevance=torch.full_like(most.relevance, 1000.0).index_fill(0, torch.tensor([0]), 1023.5)
     )
-    assert 0.0 <= evaluate(LinearScorer(2, dtype=torch.float64), most).err <= 1.0
+    assert 0.0 <= evaluate(LinearScorer(2, dtype=torch.float64), most, ("err",)).err <= 1.0
     thirty = ds.replace(relevance=torch.full_like(ds.relevance, 30.0))
-    assert evaluate(LinearScorer(2), thirty).err == pytest.approx(1.0, abs=1e-5)
+    assert evaluate(LinearScorer(2), thirty, ("err",)).err == pytest.approx(1.0, abs=1e-5)
 
 
 def test_half_precision_scorers_are_measured_in_single(scorer):
     ds = small_dataset().to(dtype=torch.float32)
     half = LinearScorer(2, init=1.0, dtype=torch.bfloat16)
-    result = evaluate(half, ds)
+    result = evaluate(half, ds, tuple(MEASURES))
     scores = half(ds.features.bfloat16()).detach().double()
-    expected = evaluate(scores, ds.to(dtype=torch.float64))
+    expected = evaluate(scores, ds.to(dtype=torch.float64), tuple(MEASURES))
     assert result.per_query["ndcg"].dtype == torch.float32
     for name, values in expected.per_query.items():
         found = result.per_query[name].double()

@@ -178,7 +178,7 @@ def test_there_is_no_mean_over_no_rankings(shape):
     with pytest.raises(ValueError, match="give whole numbers from 1"):
         policy.sampled_exposure(samples=shape[-1], baseline=None)
     none = torch.zeros(0, 3, dtype=torch.int64)
-    with pytest.raises(ValueError, match="0 sample"):
+    with pytest.raises(ValueError, match="0 samples"):
         policy.sampled_exposure(rankings=none, baseline=None)
 
 

@@ -42,10 +42,10 @@ def test_a_listwise_scorer_is_judged_the_same_in_any_batch(batch_size, monkeypat
     torch.manual_seed(0)
     scorer, data = Attention(4), ragged()
     module = importlib.import_module("fairpg_lite.evaluation")
-    monkeypatch.setattr(module, "_AT_ONCE", 1)
-    alone = evaluate(scorer, data, 5)
-    monkeypatch.setattr(module, "_AT_ONCE", batch_size)
-    together = evaluate(scorer, data, 5)
+    monkeypatch.setattr(module, "_BATCH_SIZE", 1)
+    alone = evaluate(scorer, data, ("ndcg_at_k", "err", "d_ind"), k=5)
+    monkeypatch.setattr(module, "_BATCH_SIZE", batch_size)
+    together = evaluate(scorer, data, ("ndcg_at_k", "err", "d_ind"), k=5)
     for name, values in alone.per_query.items():
         assert_close(together.per_query[name], values, rtol=0, atol=1e-9, equal_nan=True)
 
@@ -73,7 +73,6 @@ def test_who_takes_a_mask():
         (nn.Linear(4, 1, dtype=torch.float64), r"\(2, \d+, 1\)"),
         (lambda x: x.mean((-1, -2)), r"\(2,\)"),
         (lambda x: x, r"\(2, \d+, 4\)"),
-        (lambda x: 1.0, "float"),
     ],
 )
 def test_another_shape_is_refused_by_name(scorer, shape):
@@ -82,6 +81,12 @@ def test_another_shape_is_refused_by_name(scorer, shape):
         score(scorer, next(iter(data.batches(2))))
     with pytest.raises(ValueError, match="one score per document"):
         evaluate(scorer, data)
+
+
+def test_what_is_no_tensor_is_refused_by_its_kind():
+    data = ragged(count=2)
+    with pytest.raises(TypeError, match="the scorer makes a float of features"):
+        score(lambda features: 1.0, next(iter(data.batches(2))))
 
 
 def test_evaluation_judges_in_eval_mode_and_puts_back_what_was():

@@ -1,0 +1,162 @@
+"""`fairpg-lite evaluate`."""
+
+import argparse
+from math import isnan
+
+from fairpg_lite.cli import options
+from fairpg_lite.cli.output import UsageError, say
+from fairpg_lite.cli.reading import read_for
+from fairpg_lite.data import RankingDataset
+from fairpg_lite.evaluation import Evaluation, evaluate
+from fairpg_lite.measures import MEASURES
+from fairpg_lite.models import SavedModel, load_model
+
+HELP = """\
+Utility and disparity of a model on a LETOR file, or of two.
+
+Of one model: the stochastic policy, and the one ranking that is most probable under it
+(documents by score). Of two: what differs between their policies. All measures are means over
+queries and exact.
+
+examples:
+  fairpg-lite evaluate model/ test.txt --k 10 --undefined skip
+  fairpg-lite evaluate model/ test.txt --measures ndcg d_group
+  fairpg-lite evaluate fair/ plain/ test.txt                 two models, query by query
+
+Gain and merit are those of the training, unless there is a --gain. The column "queries" counts
+those where a measure has an answer of its own: most have none where nothing is relevant,
+D_group none where a group or its merit is absent."""
+_GAINS = {"exponential": "2^grade - 1", "linear": "the grade", "binary": "1 for any grade above 0"}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of the command."""
+    parser.add_argument(
+        "model",
+        type=options.file_name,
+        nargs="+",
+        metavar="MODEL",
+        help="directory made by fit; one or two",
+    )
+    parser.add_argument("file", type=options.file_name, metavar="FILE", help="LETOR file")
+    parser.add_argument(
+        "--measures",
+        nargs="+",
+        choices=list(MEASURES),
+        metavar="X",
+        help=f"which to compute, of {', '.join(MEASURES)} (default: all that the data allow)",
+    )
+    options.add_evaluation(parser)
+    parser.add_argument(
+        "--groups",
+        type=options.file_name,
+        metavar="X",
+        help="group labels: a text file, one line per document of the file",
+    )
+    options.add_n_features(parser)
+    parser.add_argument("--gain", choices=list(_GAINS), help=options.SETTINGS["gain"])
+
+
+def run(args: argparse.Namespace) -> None:
+    """Judge one model, or compare two."""
+    if len(args.model) > 2:
+        raise UsageError("evaluate compares two models at most.")
+    models = [load_model(name) for name in args.model]
+    data = [read_for(args, model, args.groups) for model in models]
+    if data[0].groups is None and models[0].prepare.groups_given:
+        say(args, "the training's groups came from a file; give --groups FILE for D_group.")
+    if args.measures is None:
+        args.measures = options.measures_for(data[0].groups is not None, args.k is not None)
+    trained = models[0].meta.get("training") or {}
+    gain = args.gain or trained.get("gain", "exponential")
+    merit = trained.get("merit", "identity")
+    policy = _judged(args, models[0], data[0], gain, merit)
+    if len(models) == 1:
+        mode = _judged(args, models[0], data[0], gain, merit, deterministic=True)
+        title = args.model[0]
+        columns = _columns_of_one(policy, mode)
+        footer = "Intervals: bootstrap over queries."
+    else:
+        other = _judged(args, models[1], data[1], gain, merit)
+        title = f"A = {args.model[0]} and B = {args.model[1]}"
+        columns = _columns_of_two(policy, other)
+        footer = "Intervals: bootstrap over queries; p: sign flips."
+    columns[f"{'queries':>9}"] = [f"{policy.defined[name]:,}" for name in policy.means]
+    print(f"{title} on {args.file}: {len(data[0]):,} queries, {data[0].n_documents:,} documents\n")
+    _print_table(_labels(policy, args.k), columns)
+    print(f"\nGain: {_GAINS[gain]}. {_about_undefined(args)}")
+    print(footer)
+
+
+def _judged(
+    args: argparse.Namespace,
+    model: SavedModel,
+    dataset: RankingDataset,
+    gain: str,
+    merit: str,
+    deterministic: bool = False,
+) -> Evaluation:
+    return evaluate(
+        model.scorer,
+        dataset,
+        args.measures,
+        k=args.k,
+        deterministic=deterministic,
+        undefined=options.undefined_values(args),
+        merit=merit,
+        gain=gain,
+    )
+
+
+def _columns_of_one(policy: Evaluation, mode: Evaluation) -> dict[str, list[str]]:
+    """The columns, by their heads, which are as wide as the columns."""
+    names = list(policy.means)
+    return {
+        f"{'policy':>10}": [_number(policy.means[name]) for name in names],
+        f"{'95 % interval':>20}": [_interval(*policy.interval(name)) for name in names],
+        f"{'most probable':>15}": [_number(mode.means[name]) for name in names],
+    }
+
+
+def _columns_of_two(first: Evaluation, second: Evaluation) -> dict[str, list[str]]:
+    """The columns, by their heads, which are as wide as the columns."""
+    names = list(first.means)
+    differences = [first.compare(second, name) for name in names]
+    return {
+        f"{'A':>10}": [_number(first.means[name]) for name in names],
+        f"{'B':>10}": [_number(second.means[name]) for name in names],
+        f"{'A - B':>10}": [_number(difference.mean) for difference in differences],
+        f"{'95 % interval':>20}": [_interval(d.low, d.high) for d in differences],
+        f"{'p':>8}": [_number(difference.p_value) for difference in differences],
+    }
+
+
+def _labels(evaluation: Evaluation, k: int | None) -> list[str]:
+    """What people call the measures, with their cut-off."""
+    cut_off = "" if k is None else f"@{k}"
+    labels = {name: MEASURES[name].label for name in evaluation.means}
+    labels |= {"ndcg_at_k": f"NDCG{cut_off}", "err": f"ERR{cut_off}"}
+    return [labels[name] for name in evaluation.means]
+
+
+def _print_table(labels: list[str], columns: dict[str, list[str]]) -> None:
+    print(f"{'':14}" + "".join(columns))
+    for row, label in enumerate(labels):
+        cells = [values[row].rjust(len(head)) for head, values in columns.items()]
+        print(f"{label:14}" + "".join(cells))
+
+
+def _about_undefined(args: argparse.Namespace) -> str:
+    if args.undefined == "skip":
+        rule = "are left out of each mean"
+    else:
+        rule = f"count {args.undefined} in NDCG, 0 in ERR and disparity"
+    return f"Queries without an answer {rule} (--undefined {args.undefined})."
+
+
+def _number(value: float) -> str:
+    return "-" if isnan(value) else f"{value:.4f}"
+
+
+def _interval(low: float, high: float) -> str:
+    return "-" if isnan(low) else f"{low:.4f} to {high:.4f}"
