@@ -4,7 +4,10 @@ Each disparity is a plain function of exposure, merit and groups, so its policy 
 free from whichever exposure it is given. One value per query; averaging is the caller's line.
 """
 
+import inspect
 import math
+from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, Protocol
 
 import torch
@@ -15,7 +18,12 @@ from fairpg_lite._memory import pieces
 
 
 class Disparity(Protocol):
-    """A disparity, ours or yours: how far exposure is from what is due, lower is fairer."""
+    """A disparity, ours or yours: how far exposure is from what is due, lower is fairer.
+
+    A function that has an argument ``position_bias`` is told the one that the exposure was made
+    with, ``(n,)``; one with an argument ``undefined`` is told what to answer for a query that has
+    no answer.
+    """
 
     def __call__(
         self,
@@ -36,6 +44,56 @@ class Disparity(Protocol):
             ``(…)``, differentiable in the exposure; NaN for a query that has no answer.
         """
         ...
+
+
+def disparity_of(
+    function: Disparity,
+    exposure: Tensor,
+    merit: Tensor,
+    *,
+    groups: Tensor | None,
+    mask: Tensor | None,
+    position_bias: Tensor | None,
+    undefined: float | None = None,
+) -> Tensor:
+    """Call a disparity with what it has arguments for, and look at its answer.
+
+    Args:
+        function: Ours or yours.
+        exposure: ``(…, n)``.
+        merit: ``(…, n)``.
+        groups: ``(…, n)`` or None.
+        mask: ``(…, n)`` or None.
+        position_bias: ``(n,)``, or None for 1/log2(1+j).
+        undefined: The answer for a query without one; None is the function's own.
+
+    Returns:
+        ``(…)``.
+    """
+    options: dict[str, Any] = {}
+    if takes(function, "position_bias"):
+        options["position_bias"] = position_bias
+    if undefined is not None and takes(function, "undefined"):
+        options["undefined"] = undefined
+    value = function(exposure, merit, groups=groups, mask=mask, **options)
+    name = getattr(function, "__name__", "the disparity")
+    if not isinstance(value, Tensor):
+        raise TypeError(f"{name} returned {_check.kind_of(value)}; return a tensor.")
+    if value.shape != exposure.shape[:-1]:
+        raise ValueError(
+            f"{name} returned shape {tuple(value.shape)} for exposure {tuple(exposure.shape)}; "
+            f"return one value for each query, {tuple(exposure.shape[:-1])}."
+        )
+    return value
+
+
+@lru_cache(maxsize=256)
+def takes(function: Callable[..., object], argument: str) -> bool:
+    """Whether ``function`` has an argument of this name."""
+    try:
+        return argument in inspect.signature(function).parameters
+    except (TypeError, ValueError):  # written in C: no signature to read
+        return False
 
 
 def individual_disparity(
@@ -65,7 +123,7 @@ def individual_disparity(
     >>> individual_disparity(torch.tensor([1.0, 0.5]), torch.tensor([1.0, 1.0]))
     tensor(0.1250)
     """
-    merit = _checked_merit("individual_disparity", exposure, merit, mask)
+    merit = checked_merit("individual_disparity", exposure, merit, mask)
     # Without merit, an infinite bar: the ratio is 0, and nobody has at least that merit.
     bar = merit.masked_fill(merit <= 0, math.inf)
     excess, pairs = Hinge.apply(exposure / bar, merit, bar)
@@ -100,8 +158,10 @@ def group_disparity(
     >>> group_disparity(v, m, torch.tensor([0, 0, 1]))
     tensor(0.3000)
     """
-    ratio, mean_merit = _checked_ratios("group_disparity", exposure, merit, groups, mask)
-    return _mean_over_pairs(ratio, mean_merit, mean_merit > 0, undefined)
+    merit = checked_merit("group_disparity", exposure, merit, mask)
+    groups = checked_groups("group_disparity", groups, exposure)
+    ratio, mean_merit = group_ratios(exposure, merit, groups, mask)
+    return _hinge_over_pairs(ratio, mean_merit, mean_merit > 0, undefined)
 
 
 def group_gap(
@@ -131,10 +191,10 @@ def group_gap(
     >>> group_gap(v, m, torch.tensor([0, 1])), group_disparity(v, m, torch.tensor([0, 1]))
     (tensor(1.5000), tensor(0.))
     """
-    ratio, mean_merit = _checked_ratios("group_gap", exposure, merit, groups, mask)
-    present = mean_merit > 0
-    # As if all merits tied: then the larger of the two directions counts.
-    return _mean_over_pairs(ratio, present.to(ratio.dtype), present, undefined)
+    merit = checked_merit("group_gap", exposure, merit, mask)
+    groups = checked_groups("group_gap", groups, exposure)
+    total_merit, total_exposure = group_sums(groups, mask, merit, exposure)
+    return mean_over_pairs(total_exposure, total_merit, undefined)
 
 
 def group_ratios(
@@ -158,20 +218,40 @@ def group_ratios(
     >>> ratio
     tensor([1.0000, 0.5000])
     """
+    is_real = torch.ones_like(exposure)
+    size, total_merit, total_exposure = group_sums(groups, mask, is_real, merit, exposure)
+    has_merit = total_merit > 0
+    ratio = torch.where(has_merit, total_exposure / torch.where(has_merit, total_merit, 1.0), 0.0)
+    return ratio, total_merit / size.clamp(min=1.0)
+
+
+def group_sums(groups: Tensor, mask: Tensor | None, *values: Tensor) -> list[Tensor]:
+    """The sum of each of ``values (…, n)`` over each group, without padding.
+
+    Args:
+        groups: ``(…, n)``, integer labels, of which there are G in all.
+        mask: ``(…, n)``, True for a real document; None: all are real.
+        values: Each ``(…, n)``.
+
+    Returns:
+        For each of the values ``(…, G)``, groups by rising label.
+
+    >>> group_sums(torch.tensor([0, 1, 1]), None, torch.tensor([1.0, 2.0, 3.0]))
+    [tensor([1., 5.])]
+    """
     if groups.numel() and groups.min() >= 0 and groups.max() < 16:  # small labels: as they are
         index = groups.long()
         count = int(groups.max()) + 1
     else:
         labels, index = torch.unique(groups, return_inverse=True)
         count = max(1, len(labels))
-    is_real = torch.ones_like(exposure) if mask is None else mask.to(exposure.dtype)
-    zeros = exposure.new_zeros((*exposure.shape[:-1], count))
-    size = zeros.scatter_add(-1, index, is_real)
-    total_merit = zeros.scatter_add(-1, index, merit.to(exposure.dtype) * is_real)
-    total_exposure = zeros.scatter_add(-1, index, exposure * is_real)
-    has_merit = total_merit > 0
-    ratio = torch.where(has_merit, total_exposure / torch.where(has_merit, total_merit, 1.0), 0.0)
-    return ratio, total_merit / size.clamp(min=1.0)
+    dtype = values[-1].dtype
+    sums = []
+    for value in values:
+        real_value = value.to(dtype) if mask is None else value.to(dtype) * mask.to(dtype)
+        zeros = real_value.new_zeros((*real_value.shape[:-1], count))
+        sums.append(zeros.scatter_add(-1, index, real_value))
+    return sums
 
 
 class Hinge(torch.autograd.Function):
@@ -209,7 +289,24 @@ class Hinge(torch.autograd.Function):
         return upstream.unsqueeze(-1) * slope, None, None
 
 
-def _mean_over_pairs(ratio: Tensor, level: Tensor, present: Tensor, undefined: float) -> Tensor:
+def mean_over_pairs(total: Tensor, weight: Tensor, undefined: float) -> Tensor:
+    """Mean over pairs of groups of the absolute difference of total over weight.
+
+    Args:
+        total: ``(…, G)``, a sum of each group.
+        weight: ``(…, G)``, what it is divided by; a group without weight forms no pair.
+        undefined: The answer where there is no pair.
+
+    Returns:
+        ``(…)``.
+    """
+    present = weight > 0
+    ratio = torch.where(present, total / torch.where(present, weight, 1.0), 0.0)
+    # As if all merits tied: then the larger of the two directions counts.
+    return _hinge_over_pairs(ratio, present.to(ratio.dtype), present, undefined)
+
+
+def _hinge_over_pairs(ratio: Tensor, level: Tensor, present: Tensor, undefined: float) -> Tensor:
     """Mean of max(0, ratio_a - ratio_b) over pairs of present groups with level_a >= level_b."""
     excess, _ = Hinge.apply(ratio, level, level.masked_fill(~present, math.inf))
     count = present.sum(-1)
@@ -217,20 +314,17 @@ def _mean_over_pairs(ratio: Tensor, level: Tensor, present: Tensor, undefined: f
     return torch.where(pairs > 0, excess / pairs.clamp(min=1.0), undefined).to(ratio.dtype)
 
 
-def _checked_ratios(
-    where: str, exposure: Tensor, merit: Tensor, groups: Tensor | None, mask: Tensor | None
-) -> tuple[Tensor, Tensor]:
-    """`group_ratios` of inputs that were looked at."""
-    merit = _checked_merit(where, exposure, merit, mask)
+def checked_groups(where: str, groups: Tensor | None, exposure: Tensor) -> Tensor:
+    """The groups, integer labels of the shape of ``exposure``; anything else is refused."""
     if groups is None:
         raise TypeError(f"{where}: groups is None; give an integer label for each document.")
     if not isinstance(groups, Tensor) or groups.is_floating_point():
         raise TypeError(f"{where}: groups is {_check.kind_of(groups)}; give integer labels.")
     _check.same_shape(where, "groups", groups, "exposure", exposure.shape)
-    return group_ratios(exposure, merit, groups, mask)
+    return groups
 
 
-def _checked_merit(where: str, exposure: Tensor, merit: Tensor, mask: Tensor | None) -> Tensor:
+def checked_merit(where: str, exposure: Tensor, merit: Tensor, mask: Tensor | None) -> Tensor:
     """The merit, zero for padding, of inputs that were looked at."""
     _check.floating(where, "merit", merit)
     _check.same_shape(where, "merit", merit, "exposure", exposure.shape)

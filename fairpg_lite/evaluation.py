@@ -14,8 +14,9 @@ from torch import Tensor, nn
 
 from fairpg_lite import _check, metrics
 from fairpg_lite.batch import Batch, Queries
+from fairpg_lite.disparity import Disparity
 from fairpg_lite.exact import TOLERANCE
-from fairpg_lite.measures import MEASURES, Measure, Options, RankedQueries
+from fairpg_lite.measures import MEASURES, Measure, Options, RankedQueries, of_disparity
 from fairpg_lite.policy import FixedRanking, PlackettLuce, Policy
 from fairpg_lite.relevance import Gain, Merit, gains_of, merit_of
 from fairpg_lite.resampling import bootstrap_interval, sign_flip_p_value
@@ -126,7 +127,7 @@ class Evaluation:
 def evaluate(
     ranker: Scorer | Tensor | Sequence[Policy],
     dataset: Queries,
-    measures: Sequence[str] | None = None,
+    measures: Sequence[str | Measure] | Mapping[str, Disparity] | None = None,
     *,
     k: int | None = None,
     deterministic: bool = False,
@@ -144,8 +145,9 @@ def evaluate(
         ranker: A scorer, which stands for its Plackett-Luce policy; scores ``(N,)`` of all
             documents, from anywhere; or one `Policy` for each query, in their order.
         dataset: The queries.
-        measures: Names in `fairpg_lite.measures.MEASURES`; only these are computed. None is NDCG
-            and D_group, or D_ind where there are no groups.
+        measures: Names in `fairpg_lite.measures.MEASURES`, or rows of your own; or a mapping of
+            names to functions of exposure, merit, groups and mask of your own. Only these are
+            computed. None is NDCG and D_group, or D_ind where there are no groups.
         k: Cut-off of "ndcg_at_k" and "err"; None is the whole list.
         deterministic: Judge the policy's mode, one fixed ranking, instead of the policy.
         undefined: What a query without an answer counts. None is each measure's own value in the
@@ -192,25 +194,36 @@ def evaluate(
     return _summary(columns, rows, undefined, k)
 
 
-def _chosen(measures: Sequence[str] | None, dataset: Queries) -> dict[str, Measure]:
-    """The rows of the table that are asked for, in the order asked."""
+def _chosen(
+    measures: Sequence[str | Measure] | Mapping[str, Disparity] | None, dataset: Queries
+) -> dict[str, Measure]:
+    """The rows that are asked for, in the order asked."""
     if measures is None:
         measures = ("ndcg", "d_ind") if dataset.groups is None else ("ndcg", "d_group")
     if isinstance(measures, str):
         measures = (measures,)
     if len(measures) == 0:
         raise ValueError("evaluate: measures is empty; name one at least.")
-    for name in measures:
-        if name not in MEASURES:
+    if isinstance(measures, Mapping):
+        return {name: of_disparity(name, name, function) for name, function in measures.items()}
+    rows = {}
+    for measure in measures:
+        row = measure if isinstance(measure, Measure) else _row(measure)
+        if "groups" in row.needs and dataset.groups is None:
             raise ValueError(
-                f"evaluate: there is no measure {name!r}; choose from {', '.join(MEASURES)}."
-            )
-        if "groups" in MEASURES[name].needs and dataset.groups is None:
-            raise ValueError(
-                f"evaluate: {name} compares groups, and the dataset has none; "
+                f"evaluate: {row.name} compares groups, and the dataset has none; "
                 "give it some, dataset.replace(groups=...), or leave the measure out."
             )
-    return {name: MEASURES[name] for name in measures}
+        rows[row.name] = row
+    return rows
+
+
+def _row(name: str) -> Measure:
+    if name not in MEASURES:
+        raise ValueError(
+            f"evaluate: there is no measure {name!r}; choose from {', '.join(MEASURES)}."
+        )
+    return MEASURES[name]
 
 
 def _check_relevance(dataset: Queries, rows: Mapping[str, Measure], options: Options) -> None:

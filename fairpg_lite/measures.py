@@ -14,11 +14,29 @@ from torch import Tensor
 
 from fairpg_lite import metrics
 from fairpg_lite._memory import pieces
-from fairpg_lite.disparity import Disparity, group_disparity, group_gap, individual_disparity
+from fairpg_lite.disparity import (
+    Disparity,
+    disparity_of,
+    group_disparity,
+    group_gap,
+    individual_disparity,
+)
 from fairpg_lite.exact import TOLERANCE, exact_err
+from fairpg_lite.expected_exposure import (
+    expected_exposure_disparity,
+    expected_exposure_loss,
+    expected_exposure_relevance,
+)
 from fairpg_lite.exposure import bias_like
+from fairpg_lite.parity import (
+    attention_weighted_rank_fairness,
+    click_disparity,
+    exposure_parity,
+    signed_gap,
+)
 from fairpg_lite.policy import FixedRanking, Metric, Mixture, PlackettLuce, Policy
 from fairpg_lite.relevance import Gain, Merit, merit_of
+from fairpg_lite.welfare import gini_exposure, gini_welfare_loss, nash_welfare_loss
 
 NAN = float("nan")
 
@@ -103,7 +121,7 @@ class Measure:
     compute: Callable[[RankedQueries], Tensor]
     """One value ``(…)`` for each query, NaN for a query that has no answer."""
     better: str
-    """Which direction is better, "higher" or "lower"."""
+    """Which direction is better, "higher", "lower", or "zero" from both sides."""
     undefined: float
     """What a query without an answer counts; NaN leaves it out of the mean."""
     needs: tuple[str, ...] = ()
@@ -116,16 +134,21 @@ class Measure:
     @property
     def axis_label(self) -> str:
         """Label and direction, for an axis."""
-        direction = "higher is better" if self.better == "higher" else "lower is fairer"
-        return f"{self.math_label or self.label} ({direction})"
+        directions = {
+            "higher": "higher is better",
+            "lower": "lower is fairer",
+            "zero": "zero is fair",
+        }
+        return f"{self.math_label or self.label} ({directions[self.better]})"
 
 
 def of_disparity(
     name: str,
     label: str,
-    function: Callable[..., Tensor],
+    function: Disparity,
     *,
     needs: tuple[str, ...] = (),
+    better: str = "lower",
     math_label: str = "",
 ) -> Measure:
     """The row of a disparity.
@@ -133,8 +156,9 @@ def of_disparity(
     Args:
         name: What it is called in ``measures=`` and ``disparity=``.
         label: What it is called in a table for people.
-        function: ``function(exposure, merit, groups=, mask=, undefined=)``, one value per query.
+        function: One value per query of exposure, merit, groups and mask.
         needs: ("groups",) if it compares groups.
+        better: "lower"; or "higher" or "zero" for what is reported and cannot be trained.
         math_label: The label on an axis, if it is a formula.
 
     Returns:
@@ -142,11 +166,18 @@ def of_disparity(
     """
 
     def compute(ranked: RankedQueries) -> Tensor:
-        return function(
-            ranked.exposure, ranked.merit, groups=ranked.groups, mask=ranked.mask, undefined=NAN
+        return disparity_of(
+            function,
+            ranked.exposure,
+            ranked.merit,
+            groups=ranked.groups,
+            mask=ranked.mask,
+            position_bias=ranked.options.position_bias,
+            undefined=NAN,
         )
 
-    return Measure(name, label, compute, "lower", 0.0, needs, math_label, function)
+    trainable = function if better == "lower" else None
+    return Measure(name, label, compute, better, 0.0, needs, math_label, trainable)
 
 
 def _ndcg(ranked: RankedQueries) -> Tensor:
@@ -247,9 +278,21 @@ _ROWS = (
         math_label=r"$D_{\mathrm{group}}$",
     ),
     of_disparity("group_gap", "two-sided gap", group_gap, needs=("groups",)),
+    of_disparity("signed_gap", "signed gap", signed_gap, needs=("groups",), better="zero"),
+    of_disparity("parity", "parity of exposure", exposure_parity, needs=("groups",)),
+    of_disparity("clicks", "disparate impact", click_disparity, needs=("groups",)),
+    of_disparity("awrf", "AWRF", attention_weighted_rank_fairness, needs=("groups",)),
+    of_disparity("ee_l", "EE-L", expected_exposure_loss),
+    of_disparity("ee_d", "EE-D", expected_exposure_disparity),
+    of_disparity("ee_r", "EE-R", expected_exposure_relevance, better="higher"),
+    of_disparity("gini", "Gini of exposure", gini_exposure),
+    of_disparity("nash", "Nash welfare loss", nash_welfare_loss),
+    of_disparity("gini_welfare", "Gini welfare loss", gini_welfare_loss),
 )
 #: All measures by name, in the order in which tables show them.
 MEASURES: dict[str, Measure] = {row.name: row for row in _ROWS}
+#: Those of the paper, which the command line shows unless it is asked for others.
+DEFAULT_MEASURES = ("ndcg", "ndcg_at_k", "err", "average_rank", "d_ind", "d_group", "group_gap")
 #: The plain functions of those that can be trained.
 DISPARITIES: dict[str, Disparity] = {
     row.name: row.disparity for row in _ROWS if row.disparity is not None

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from fairpg_lite import _check, metrics
 from fairpg_lite.batch import Batch, Queries
-from fairpg_lite.disparity import Disparity
+from fairpg_lite.disparity import Disparity, disparity_of
 from fairpg_lite.measures import DISPARITIES, MEASURES
 from fairpg_lite.metrics import Utility
 from fairpg_lite.policy import PlackettLuce
@@ -175,7 +175,14 @@ class Objective:
         if isinstance(function, str):
             function = DISPARITIES[function]
         merit = merit_of(batch.relevance, self.merit)
-        return function(exposure, merit, groups=batch.groups, mask=mask)
+        return disparity_of(
+            function,
+            exposure,
+            merit,
+            groups=batch.groups,
+            mask=mask,
+            position_bias=self.position_bias,
+        )
 
     def _refuse(self, name: str, remedy: str) -> None:
         raise ValueError(f"{type(self).__name__}: {name} is {getattr(self, name)!r}; {remedy}.")

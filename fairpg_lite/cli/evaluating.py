@@ -44,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         choices=list(MEASURES),
         metavar="X",
-        help=f"which to compute, of {', '.join(MEASURES)} (default: all that the data allow)",
+        help=f"which to compute, of {', '.join(MEASURES)} (default: those of the paper)",
     )
     options.add_evaluation(parser)
     parser.add_argument(

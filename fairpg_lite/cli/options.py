@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 
 from fairpg_lite._check import SEED_LIMIT
 from fairpg_lite.cli.output import WRONG_CALL, UsageError
-from fairpg_lite.measures import DISPARITIES, MEASURES
+from fairpg_lite.measures import DEFAULT_MEASURES, DISPARITIES, MEASURES
 from fairpg_lite.training.config import TrainConfig
 
 #: Options that are fields of `TrainConfig`, which has their defaults and refuses wrong values.
@@ -183,10 +183,10 @@ def settings_of(args: argparse.Namespace, **changes: Any) -> TrainConfig:
 
 
 def measures_for(has_groups: bool, has_cut_off: bool) -> list[str]:
-    """All measures that the data and the options allow, in the order of the table."""
+    """The measures of the paper that the data and the options allow."""
     names = []
-    for name, measure in MEASURES.items():
-        if "groups" in measure.needs and not has_groups:
+    for name in DEFAULT_MEASURES:
+        if "groups" in MEASURES[name].needs and not has_groups:
             continue
         if name == "ndcg_at_k" and not has_cut_off:
             continue

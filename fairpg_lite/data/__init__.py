@@ -1,15 +1,16 @@
-"""Data: the paper's sets, an open sample, and readers of LETOR files.
+"""Data: RankingDataset, the sets of the paper, an open sample, and LETOR files."""
 
-No file here has the name of a function, so that the function never hides the file.
-"""
-
+# No file here has the name of a function, so that the function never hides the file.
+from fairpg_lite.data.batches import Batches
 from fairpg_lite.data.dataset import Query, RankingDataset
 from fairpg_lite.data.german import german_credit
-from fairpg_lite.data.letor import LetorError, load_letor, save_letor
+from fairpg_lite.data.letor import load_letor, save_letor
+from fairpg_lite.data.letor_lines import LetorError
 from fairpg_lite.data.mslr import mslr_sample
 from fairpg_lite.data.simulated import synthetic
 
 __all__ = [
+    "Batches",
     "LetorError",
     "Query",
     "RankingDataset",

@@ -1,8 +1,7 @@
 """Batches of the queries of a dataset, in a random order or its own."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import KW_ONLY, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -14,80 +13,115 @@ from fairpg_lite.batch import Batch
 POOL_BATCHES = 50
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, kw_only=True)
 class Batches:
-    """What ``RankingDataset.batches`` returns: iterate over it once per epoch (chapter 7).
+    """Batches of `size` queries: what `RankingDataset.batches` returns, which has its options.
 
-    The order is drawn anew each time, from ``generator``: with ``shuffle`` a random permutation of
-    the queries; for size > 1 a stable sort by length inside pools of 50 batches; and with
-    ``shuffle`` a random permutation of the batches. Neighbours of one length (size 1, say) are
-    views. With ``reuse`` a batch is good until the next one is drawn: their padded features share
-    one memory.
+    Iterate over it once for each epoch; the order is drawn anew each time, from `generator`.
+    `len` is the number of batches. `features (N, d)`, `relevance (N,)` and `groups (N,)` or None
+    are those of a dataset whose query i owns the rows `bounds[i]:bounds[i + 1]`.
     """
 
-    dataset: Any
-    size: int = 1
-    shuffle: bool = False
-    generator: torch.Generator | None = None
-    _: KW_ONLY
-    dtype: torch.dtype | None = None
-    reuse: bool = False
+    features: Tensor
+    relevance: Tensor
+    groups: Tensor | None
+    bounds: list[int]
+    size: int
+    shuffle: bool
+    generator: torch.Generator | None
+    dtype: torch.dtype | None
+    reuse: bool
 
     def __post_init__(self) -> None:
         if self.size < 1:
             raise ValueError(f"RankingDataset.batches: size is {self.size}; give 1 or more.")
-        self._room = self.dataset.features.new_empty(0)
+        # With `reuse`, the memory that the padded features of all batches share.
+        self._shared = self.features.new_empty(0)
 
     def __len__(self) -> int:
-        return -(-len(self.dataset) // self.size)
+        n_queries = len(self.bounds) - 1
+        return -(-n_queries // self.size)
 
     def order(self) -> tuple[Tensor, list[int]]:
-        """The queries of an epoch ``(Q,)``, on the CPU, and how many of them each batch takes."""
-        n, size = len(self.dataset), self.size
-        order = torch.randperm(n, generator=self.generator) if self.shuffle else torch.arange(n)
-        sizes = [size] * (n // size) + [n % size] * (n % size > 0)
-        if size > 1 and n:
-            lengths = torch.tensor(self.dataset._bounds).diff()
-            pools = order.split(size * POOL_BATCHES)
-            order = torch.cat([pool[lengths[pool].argsort(stable=True)] for pool in pools])
-            if self.shuffle:
-                batches = order.split(size)
-                chosen = torch.randperm(len(batches), generator=self.generator).tolist()
-                order, sizes = torch.cat([batches[k] for k in chosen]), [sizes[k] for k in chosen]
-        return order, sizes
+        """Return the queries of an epoch `(Q,)`, on the CPU, and how many of them each batch takes.
+
+        With `shuffle` they are a random permutation. For a size above 1 pools of 50 batches are
+        sorted by length (a stable sort), and with `shuffle` the batches are then permuted.
+        """
+        n_queries = len(self.bounds) - 1
+        if self.shuffle:
+            order = torch.randperm(n_queries, generator=self.generator)
+        else:
+            order = torch.arange(n_queries)
+        n_full, n_left = divmod(n_queries, self.size)
+        sizes = [self.size] * n_full
+        if n_left:
+            sizes.append(n_left)
+        if self.size == 1 or n_queries == 0:
+            return order, sizes
+
+        lengths = torch.tensor(self.bounds).diff()
+        pools = torch.split(order, self.size * POOL_BATCHES)
+        order = torch.cat([pool[lengths[pool].argsort(stable=True)] for pool in pools])
+        if not self.shuffle:
+            return order, sizes
+        batches = torch.split(order, self.size)
+        permutation = torch.randperm(len(batches), generator=self.generator).tolist()
+        order = torch.cat([batches[k] for k in permutation])
+        return order, [sizes[k] for k in permutation]
 
     def __iter__(self) -> Iterator[Batch]:
         order, sizes = self.order()
-        return map(self._batch, order.split(sizes))
+        return map(self._batch, torch.split(order, sizes))
 
     def _batch(self, queries: Tensor) -> Batch:
-        bounds, device = self.dataset._bounds, self.dataset.features.device
-        starts, ends = zip(*((bounds[i], bounds[i + 1]) for i in queries.tolist()), strict=True)
+        """Return the batch of `queries (B,)`: views of neighbours of one length, or a copy."""
+        numbers = queries.tolist()
+        starts = [self.bounds[i] for i in numbers]
+        ends = [self.bounds[i + 1] for i in numbers]
         lengths = [end - start for start, end in zip(starts, ends, strict=True)]
-        n = max(lengths)
-        if min(lengths) == n and starts[1:] == ends[:-1]:  # neighbours of one length
-            mask = torch.ones(1, n, dtype=torch.bool, device=device).expand(len(lengths), n)
-            return self._padded(lambda values: values[starts[0] : ends[-1]], mask, queries)
-        place, length = torch.arange(n), torch.tensor(lengths).unsqueeze(-1)
+        are_neighbours = starts[1:] == ends[:-1]
+        if are_neighbours and min(lengths) == max(lengths):
+            return self._view(queries, starts[0], ends[-1])
+        return self._copy(queries, starts, lengths)
+
+    def _view(self, queries: Tensor, start: int, end: int) -> Batch:
+        """Return the batch of `queries` of one length, which own the rows `start:end`."""
+        shape = (len(queries), (end - start) // len(queries))
+        one_row = torch.ones(1, shape[1], dtype=torch.bool, device=self.features.device)
+        return self._assembled(queries, one_row.expand(shape), lambda values: values[start:end])
+
+    def _copy(self, queries: Tensor, starts: list[int], lengths: list[int]) -> Batch:
+        """Return the batch of `queries`, copied and padded to the longest."""
+        device = self.features.device
+        place = torch.arange(max(lengths))
+        length = torch.tensor(lengths).unsqueeze(-1)
         mask = place < length
         # Padding points at the query's last document, and is set to zero afterwards.
-        index = torch.tensor(starts).unsqueeze(-1) + torch.minimum(place, length - 1)
-        rows, padding = index.flatten().to(device), (~mask).flatten().nonzero()[:, 0].to(device)
+        row_of_place = torch.tensor(starts).unsqueeze(-1) + torch.minimum(place, length - 1)
+        rows = row_of_place.flatten().to(device)
+        padding = (~mask).flatten().nonzero()[:, 0].to(device)
 
         def take(values: Tensor) -> Tensor:
-            out, needed = None, len(rows) * values[:1].numel()
-            if self.reuse and values is self.dataset.features:
-                if len(self._room) < needed:
-                    self._room = values.new_empty(needed)
-                out = self._room[:needed].view(len(rows), -1)
+            out = self._room(len(rows)) if self.reuse and values is self.features else None
             return torch.index_select(values, 0, rows, out=out).index_fill_(0, padding, 0)
 
-        return self._padded(take, mask.to(device), queries)
+        return self._assembled(queries, mask.to(device), take)
 
-    def _padded(self, take: Callable[[Tensor], Tensor], mask: Tensor, queries: Tensor) -> Batch:
-        """The batch of the rows that ``take`` chooses of each array."""
-        data, dtype = self.dataset, self.dtype or self.dataset.features.dtype
-        features = take(data.features).unflatten(0, mask.shape).to(dtype)
-        relevance = take(data.relevance).unflatten(0, mask.shape).to(dtype)
-        groups = None if data.groups is None else take(data.groups).unflatten(0, mask.shape)
+    def _room(self, n_rows: int) -> Tensor:
+        """Return the shared memory for `n_rows` rows of features, after it has grown if needed."""
+        n_features = self.features.shape[1]
+        n_values = n_rows * n_features
+        if len(self._shared) < n_values:
+            self._shared = self.features.new_empty(n_values)
+        return self._shared[:n_values].view(n_rows, n_features)
+
+    def _assembled(self, queries: Tensor, mask: Tensor, take: Callable[[Tensor], Tensor]) -> Batch:
+        """Return the batch with `mask (B, n)` of the rows that `take` chooses of each array."""
+        dtype = self.dtype or self.features.dtype
+        features = torch.unflatten(take(self.features), 0, mask.shape).to(dtype)
+        relevance = torch.unflatten(take(self.relevance), 0, mask.shape).to(dtype)
+        groups = None
+        if self.groups is not None:
+            groups = torch.unflatten(take(self.groups), 0, mask.shape)
         return Batch(features, relevance, groups, mask, queries)

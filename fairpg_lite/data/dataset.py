@@ -6,24 +6,22 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from itertools import accumulate, pairwise
-from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, overload
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from fairpg_lite import _check
-from fairpg_lite._files import whole_file
-from fairpg_lite.data import arrays
+from fairpg_lite.data import arrays, storage
 from fairpg_lite.data.batches import Batches
+from fairpg_lite.data.tables import arrays_of_table
 
-FORMAT = "fairpg_lite.RankingDataset 4"
 PER_DOCUMENT = ("features", "relevance", "groups", "document_ids", "documents")
 
 
 class Query(NamedTuple):
-    """One query: `features (n, d)`, `relevance (n,)`, `groups (n,)` or None (chapter 2)."""
+    """One query of a dataset: `features (n, d)`, `relevance (n,)`, `groups (n,)` or None."""
 
     features: Tensor
     relevance: Tensor
@@ -32,19 +30,29 @@ class Query(NamedTuple):
 
 @dataclass(eq=False, repr=False)
 class RankingDataset:
-    """Queries of any length, their documents concatenated (chapters 2 and 6).
+    """Queries of any length, their documents concatenated (chapter 6).
 
-    features (N, d), relevance (N,), groups (N,) or None; query i owns the rows
-    `offsets[i]:offsets[i + 1]`, so `offsets` has shape (Q + 1,). `query_ids` are whole numbers (a
-    tensor) or texts (a NumPy array), 0, 1, … if not given; `document_ids` are whole numbers, the
-    row of a table, say; `documents` are names (texts), "" for none; `info` has plain values.
+    `len(dataset)` is the number of queries, `dataset[i]` is a `Query`, and a slice is again a
+    dataset. Of what is given, whole numbers become tensors and texts NumPy arrays; what does not
+    fit is refused with a `ValueError`.
 
-    >>> ds = RankingDataset(torch.eye(3), torch.tensor([1.0, 0.0, 2.0]), offsets=[0, 2, 3])
-    >>> ds
+    Args:
+        features: Floating-point numbers `(N, d)`, a row for each document.
+        relevance: Grades `(N,)`, finite and not negative; kept in the dtype of the features.
+        offsets: Whole numbers `(Q + 1,)` that rise from 0 to N: query i owns the rows
+            `offsets[i]:offsets[i + 1]`.
+        groups: A label 0, 1, … for each document `(N,)`, or None.
+        query_ids: Whole numbers or texts `(Q,)`; None is 0, 1, …
+        document_ids: Whole numbers `(N,)`, such as the row of a table that a document was, or None.
+        documents: Names of documents, texts `(N,)` with "" for none; or None.
+        info: What else is known of the data, plain values by name.
+
+    >>> dataset = RankingDataset(torch.eye(3), torch.tensor([1.0, 0.0, 2.0]), offsets=[0, 2, 3])
+    >>> dataset
     RankingDataset(2 queries, 3 documents, 3 features, no groups)
-    >>> ds[0].relevance
+    >>> dataset[0].relevance
     tensor([1., 0.])
-    >>> len(ds[1:])
+    >>> len(dataset[1:])
     1
     """
 
@@ -65,13 +73,42 @@ class RankingDataset:
         self._bounds: list[int] = self.offsets.tolist()
 
     def _fields(self) -> dict[str, Any]:
+        """Return all arrays by name."""
         return {name: getattr(self, name) for name in arrays.FIELDS}
+
+    # --- made of something else -------------------------------------------------------------------
 
     @classmethod
     def from_queries(cls, queries: Iterable[Sequence[Any]]) -> Self:
-        """From the `(features, relevance)` or `(features, relevance, groups)` of each query."""
-        parts = [cls(x, y, [0, len(x)], groups=g[0] if g else None) for x, y, *g in queries]
-        return dataclasses.replace(cls.concat(parts), query_ids=None)
+        """Make a dataset of one tuple for each query.
+
+        Args:
+            queries: `(features, relevance)` or `(features, relevance, groups)` of each query, of
+                shapes `(n, d)`, `(n,)` and `(n,)`, all with groups or none.
+
+        Returns:
+            The dataset; its query ids are 0, 1, …
+
+        >>> first = (torch.zeros(2, 3), torch.tensor([1.0, 0.0]))
+        >>> second = (torch.ones(1, 3), torch.tensor([2.0]))
+        >>> RankingDataset.from_queries([first, second])
+        RankingDataset(2 queries, 3 documents, 3 features, no groups)
+        """
+        where = "RankingDataset.from_queries"
+        parts = []
+        for number, query in enumerate(queries):
+            if len(query) not in (2, 3):
+                raise ValueError(
+                    f"{where}: query {number} has {len(query)} entries; give (features, relevance) "
+                    "or (features, relevance, groups)."
+                )
+            fields = dict.fromkeys(arrays.FIELDS)
+            fields |= zip(("features", "relevance", "groups"), query, strict=False)
+            fields["offsets"] = [0, len(query[0])]
+            parts.append(arrays.checked(fields, f"{where}: query {number}"))
+        joined = _joined(parts, where, "query")
+        joined["query_ids"] = None
+        return cls(**joined)
 
     @classmethod
     def from_pandas(
@@ -84,80 +121,97 @@ class RankingDataset:
         group: str | None = None,
         document: str | None = None,
     ) -> Self:
-        """From a table with a row per document, in any order; the other arguments name its columns.
+        """Make a dataset of a pandas table with a row for each document, in any order.
 
-        `features` are all that have no other part unless given; the sorted values of `group` become
-        groups 0, 1, … (`info["group_names"]`), and `document_ids` says which row a document was.
+        Queries keep the order in which they first occur, and their documents that of the table.
+
+        Args:
+            frame: The DataFrame.
+            query: The column that says which query a row belongs to, whole numbers or texts.
+            relevance: The column of grades.
+            features: The columns of features; None is all that have no other part.
+            group: The column of groups; its sorted values become 0, 1, … and are kept in
+                `info["group_names"]`. None is a dataset without groups.
+            document: The column of names of documents. None is a dataset without names.
+
+        Returns:
+            The dataset, with features in torch's default dtype; `document_ids` says which row of
+            the table (from 0) each document was.
 
         >>> import pandas
         >>> frame = pandas.DataFrame({"q": ["a", "b", "a"], "grade": [1, 0, 2], "x": [3, 4, 5]})
-        >>> ds = RankingDataset.from_pandas(frame, query="q", relevance="grade")
-        >>> ds.query_ids.tolist(), ds.relevance, ds.document_ids
+        >>> dataset = RankingDataset.from_pandas(frame, query="q", relevance="grade")
+        >>> dataset.query_ids.tolist(), dataset.relevance, dataset.document_ids
         (['a', 'b'], tensor([1., 2., 0.]), tensor([0, 2, 1]))
         """
-        roles = [name for name in (query, relevance, group, document) if name is not None]
-        features = [name for name in frame if name not in roles] if features is None else features
-        missing = frame[[*roles, *features]].isna().to_numpy()
-        if frame.empty or missing.any():
-            row = missing.any(1).argmax() if len(missing) else "none"
-            raise ValueError(
-                f"RankingDataset.from_pandas: no rows, or a value is missing (row {row}); fill or "
-                "drop what is missing (DataFrame.fillna, DataFrame.dropna)."
-            )
-        ids, order, offsets = arrays.gathered(frame[query].tolist())
-        table, whole = frame.iloc[order], frame[query].dtype.kind in "iu"
-        labels, names = (None, None) if group is None else table[group].factorize(sort=True)
-        return cls(
-            torch.tensor(table[list(features)].to_numpy(float), dtype=torch.get_default_dtype()),
-            table[relevance].astype(float).tolist(),
-            offsets,
-            groups=labels,
-            query_ids=ids if whole else [str(name) for name in ids],
-            document_ids=torch.from_numpy(order),
-            documents=None if document is None else [str(name) for name in table[document]],
-            info={} if names is None else {"group_names": names.tolist()},
+        arguments = arrays_of_table(
+            frame,
+            query=query,
+            relevance=relevance,
+            features=features,
+            group=group,
+            document=document,
         )
+        return cls(**arguments)
 
     @classmethod
     def concat(cls, datasets: Sequence["RankingDataset"]) -> Self:
-        """The queries of all `datasets`, one after another; their ids stay as they are."""
-        fields: dict[str, Any] = {}
-        for name in (*PER_DOCUMENT, "query_ids"):
-            columns = [getattr(dataset, name) for dataset in datasets]
-            if len({(type(column), np.shape(column)[1:]) for column in columns}) != 1:
-                raise ValueError(f"RankingDataset.concat: {name} is not alike in all datasets.")
-            join = torch.cat if isinstance(columns[0], Tensor) else np.concatenate
-            fields[name] = None if columns[0] is None else join(columns)
-        offsets = accumulate(torch.cat([d.lengths for d in datasets]).tolist(), initial=0)
-        info = {"name": " + ".join(str(dataset.info.get("name", "?")) for dataset in datasets)}
-        return cls(**fields, offsets=list(offsets), info=info)
+        """Join datasets, the queries of one after those of another.
+
+        Args:
+            datasets: One or more, alike in the number of features and in which arrays they have.
+
+        Returns:
+            The dataset of all queries; their ids stay as they are.
+
+        >>> dataset = RankingDataset(torch.eye(3), torch.ones(3), offsets=[0, 2, 3])
+        >>> RankingDataset.concat([dataset, dataset]).query_ids
+        tensor([0, 1, 0, 1])
+        """
+        parts = [dataset._fields() for dataset in datasets]
+        names = [str(dataset.info.get("name", "?")) for dataset in datasets]
+        joined = _joined(parts, "RankingDataset.concat", "dataset")
+        return cls(**joined, info={"name": " + ".join(names)})
+
+    # --- what is in it ----------------------------------------------------------------------------
 
     @property
     def n_documents(self) -> int:
+        """The number N of documents of all queries."""
         return len(self.features)
 
     @property
     def n_features(self) -> int:
+        """The number d of features."""
         return self.features.shape[1]
 
     @property
     def lengths(self) -> Tensor:
-        """Documents per query (Q,)."""
-        return self.offsets.diff()
+        """The number of documents of each query `(Q,)`."""
+        lengths: Tensor = self.offsets.diff()
+        return lengths
 
     def __len__(self) -> int:
         return len(self._bounds) - 1
 
     def __repr__(self) -> str:
-        labels = [] if self.groups is None else self.groups.unique().tolist()
-        groups = "no groups" if self.groups is None else f"groups {'/'.join(map(str, labels))}"
+        groups = "no groups"
+        if self.groups is not None:
+            labels = np.unique(self.groups.numpy(force=True)).tolist()
+            groups = f"groups {'/'.join(map(str, labels))}"
         return (
             f"RankingDataset({len(self)} queries, {self.n_documents} documents, "
             f"{self.n_features} features, {groups})"
         )
 
-    def __getitem__(self, index: int | slice) -> Any:
-        """The `Query` with this number, or a dataset of some of them."""
+    @overload
+    def __getitem__(self, index: int) -> Query: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> "RankingDataset": ...
+
+    def __getitem__(self, index: int | slice) -> "Query | RankingDataset":
+        """Return the `Query` with this number (views), or a dataset of a slice of them."""
         if isinstance(index, slice):
             return self.subset(range(*index.indices(len(self))))
         i = range(len(self))[index]
@@ -168,106 +222,341 @@ class RankingDataset:
     def __iter__(self) -> Iterator[Query]:
         return (self[i] for i in range(len(self)))
 
-    def replace(self, **changes: Any) -> "RankingDataset":
-        """A new dataset that shares every array but those in `changes` (other groups, say)."""
+    def batches(
+        self,
+        size: int = 1,
+        shuffle: bool = False,
+        generator: torch.Generator | None = None,
+        *,
+        dtype: torch.dtype | None = None,
+        reuse: bool = False,
+    ) -> Batches:
+        """Return the queries in padded batches; iterate over the result once for each epoch.
+
+        Args:
+            size: The number of queries in a batch, 1 or more; the last may have fewer.
+            shuffle: Whether to draw a random order of queries anew for each epoch. For a size
+                above 1 queries of similar length share a batch either way, which saves padding:
+                pools of 50 batches are sorted by length, and then the batches are shuffled.
+            generator: Where the order comes from; None is torch's global generator.
+            dtype: The dtype of features and relevance; None is that of the dataset.
+            reuse: Whether the padded features of all batches share one memory. It is faster, but
+                a batch is good only until the next one is drawn.
+
+        Returns:
+            An iterable of `Batch` with a length. A batch of neighbours of one length (any batch of
+            size 1, say) holds views of the dataset; any other is a copy.
+
+        >>> dataset = RankingDataset(torch.eye(3), torch.ones(3), offsets=[0, 2, 3])
+        >>> for batch in dataset.batches(2):
+        ...     print(batch.queries, batch.mask)
+        tensor([1, 0]) tensor([[ True, False],
+                [ True,  True]])
+        """
+        return Batches(
+            features=self.features,
+            relevance=self.relevance,
+            groups=self.groups,
+            bounds=self._bounds,
+            size=size,
+            shuffle=shuffle,
+            generator=generator,
+            dtype=dtype,
+            reuse=reuse,
+        )
+
+    # --- parts of it, and changed copies ----------------------------------------------------------
+
+    def subset(self, queries: Sequence[int] | Tensor) -> "RankingDataset":
+        """Choose queries.
+
+        Args:
+            queries: The numbers of the queries, in any order, as often as wanted (a bootstrap
+                sample); or a boolean mask `(Q,)`.
+
+        Returns:
+            The dataset of these queries, in their order. Consecutive queries give views, any other
+            choice copies the chosen documents.
+
+        >>> dataset = RankingDataset(torch.eye(3), torch.ones(3), offsets=[0, 2, 3])
+        >>> dataset.subset([1, 0, 1]).query_ids
+        tensor([1, 0, 1])
+        """
+        index = np.asarray(queries)
+        if len(index) == 0:
+            index = index.astype(np.int64)  # NumPy takes an empty list for floats
+        chosen = np.arange(len(self))[index]
+        starts = [self._bounds[i] for i in chosen.tolist()]
+        ends = [self._bounds[i + 1] for i in chosen.tolist()]
+        rows = _rows(starts, ends)
+        taken: dict[str, Any] = {}
+        for name in PER_DOCUMENT:
+            values = getattr(self, name)
+            taken[name] = None if values is None else values[rows]
+        lengths = [end - start for start, end in zip(starts, ends, strict=True)]
+        taken["offsets"] = list(accumulate(lengths, initial=0))
+        taken["query_ids"] = self.query_ids[chosen]
+        return self.replace(**taken)
+
+    def split(self, fractions: Sequence[float], seed: int = 0) -> tuple["RankingDataset", ...]:
+        """Divide the queries at random into disjoint parts.
+
+        Args:
+            fractions: The share of each part, above 0; they sum to at most 1.
+            seed: Decides who goes where: the same seed, the same parts.
+
+        Returns:
+            A dataset for each fraction; its queries keep their order.
+
+        >>> dataset = RankingDataset(torch.eye(4), torch.ones(4), offsets=[0, 1, 2, 3, 4])
+        >>> train, test = dataset.split((0.75, 0.25))
+        >>> train.query_ids, test.query_ids
+        (tensor([0, 1, 3]), tensor([2]))
+        """
+        where = "RankingDataset.split"
+        if len(fractions) == 0:
+            raise ValueError(f"{where}: fractions is empty; give the share of each part.")
+        for i, fraction in enumerate(fractions):
+            if not fraction > 0:
+                raise ValueError(f"{where}: fractions[{i}] is {fraction}; it must be positive.")
+        total = sum(fractions)
+        if total > 1 + 1e-9:
+            raise ValueError(f"{where}: fractions sum to {total:g}; they may sum to 1 at most.")
+        bounds = [round(share * len(self)) for share in accumulate(fractions, initial=0.0)]
+        for i, (start, end) in enumerate(pairwise(bounds)):
+            if start == end:
+                raise ValueError(
+                    f"{where}: fractions[{i}] is {fractions[i]} of {len(self)} queries, which "
+                    "leaves that part empty; give a larger fraction or more queries."
+                )
+        generator = torch.Generator().manual_seed(_check.seed(f"{where}: seed", seed))
+        order = torch.randperm(len(self), generator=generator)
+        return tuple(self.subset(order[a:b].sort().values) for a, b in pairwise(bounds))
+
+    def shard(self, rank: int, world: int) -> "RankingDataset":
+        """Take the part of one process: `world` parts of consecutive queries, as even as can be.
+
+        Args:
+            rank: Which part, from 0.
+            world: How many parts, one for each query at most.
+
+        Returns:
+            The part, a view.
+
+        >>> dataset = RankingDataset(torch.eye(3), torch.ones(3), offsets=[0, 1, 2, 3])
+        >>> [dataset.shard(rank, 2).query_ids.tolist() for rank in range(2)]
+        [[0], [1, 2]]
+        """
+        where = "RankingDataset.shard"
+        if world < 1:
+            raise ValueError(f"{where}: world is {world}; give the number of parts, 1 or more.")
+        if world > len(self):
+            raise ValueError(
+                f"{where}: world is {world}, and the dataset has {len(self)} queries; "
+                "make at most one part for each query."
+            )
+        if not 0 <= rank < world:
+            raise ValueError(f"{where}: rank is {rank}; the {world} parts are 0 to {world - 1}.")
+        start = rank * len(self) // world
+        end = (rank + 1) * len(self) // world
+        return self[start:end]
+
+    def replace(
+        self,
+        *,
+        features: Any = ...,
+        relevance: Any = ...,
+        offsets: Any = ...,
+        groups: Any = ...,
+        query_ids: Any = ...,
+        document_ids: Any = ...,
+        documents: Any = ...,
+        info: Any = ...,
+    ) -> "RankingDataset":
+        """Change some arrays.
+
+        Args:
+            features: The new features; `...`, here and below, keeps what there is.
+            relevance: The new relevance.
+            offsets: The new offsets.
+            groups: The new groups, or None to take them away.
+            query_ids: The new ids of queries, or None for 0, 1, …
+            document_ids: The new ids of documents, or None to take them away.
+            documents: The new names of documents, or None to take them away.
+            info: The new info.
+
+        Returns:
+            A new dataset that shares all other arrays with this one.
+
+        >>> dataset = RankingDataset(torch.eye(3), torch.ones(3), offsets=[0, 2, 3])
+        >>> dataset.replace(groups=[0, 1, 1])
+        RankingDataset(2 queries, 3 documents, 3 features, groups 0/1)
+        """
+        arguments = {
+            "features": features,
+            "relevance": relevance,
+            "offsets": offsets,
+            "groups": groups,
+            "query_ids": query_ids,
+            "document_ids": document_ids,
+            "documents": documents,
+            "info": info,
+        }
+        changes = {name: value for name, value in arguments.items() if value is not ...}
         return dataclasses.replace(self, **changes)
 
     def to(
         self, dtype: torch.dtype | None = None, device: torch.device | str | None = None
     ) -> "RankingDataset":
-        """The dataset with features and relevance in `dtype`, every array on `device`."""
+        """Convert the numbers, move the arrays, or both.
+
+        Args:
+            dtype: The new dtype of features and relevance; None keeps it.
+            device: Where all arrays go; None keeps the place.
+
+        Returns:
+            A new dataset; arrays that need no change are shared.
+
+        >>> dataset = RankingDataset(torch.eye(3), torch.ones(3), offsets=[0, 2, 3])
+        >>> dataset.to(torch.float64).relevance.dtype
+        torch.float64
+        """
         moved = copy.copy(self)
         for name, values in self._fields().items():
             if isinstance(values, Tensor):
-                kind = dtype if values.is_floating_point() else None
-                setattr(moved, name, values.to(device=device, dtype=kind or values.dtype))
+                new_dtype = values.dtype
+                if dtype is not None and values.is_floating_point():
+                    new_dtype = dtype
+                setattr(moved, name, values.to(device=device, dtype=new_dtype))
         return moved
-
-    def subset(self, queries: Sequence[int] | Tensor) -> "RankingDataset":
-        """The named queries, in that order; a query may be named twice (a bootstrap sample).
-
-        Consecutive queries give views; any other choice copies the chosen documents.
-        """
-        chosen = np.arange(len(self))[np.asarray(queries) if len(queries) else slice(0)]
-        spans = [self._bounds[i : i + 2] for i in chosen.tolist()]
-        rows: Any = slice(spans[0][0], spans[-1][1]) if spans else slice(0)
-        if any(one[1] != other[0] for one, other in pairwise(spans)):
-            rows = np.concatenate([np.arange(*span) for span in spans])
-        given = {name: getattr(self, name) for name in PER_DOCUMENT}
-        taken = {name: None if array is None else array[rows] for name, array in given.items()}
-        offsets = list(accumulate((end - start for start, end in spans), initial=0))
-        return self.replace(offsets=offsets, query_ids=self.query_ids[chosen], **taken)
-
-    def split(self, fractions: Sequence[float], seed: int = 0) -> tuple["RankingDataset", ...]:
-        """Disjoint parts with the given fractions of the queries, drawn at random by `seed`."""
-        bounds = [round(share * len(self)) for share in accumulate(fractions, initial=0.0)]
-        if len(bounds) < 2 or sum(fractions) > 1 + 1e-9 or min(np.diff(bounds)) < 1:
-            raise ValueError(
-                f"RankingDataset.split: fractions {tuple(fractions)} of {len(self)} queries must "
-                "be positive, sum to at most 1 and leave no part empty."
-            )
-        generator = torch.Generator().manual_seed(_check.seed("RankingDataset.split: seed", seed))
-        order = torch.randperm(len(self), generator=generator)
-        return tuple(self.subset(order[a:b].sort().values) for a, b in pairwise(bounds))
-
-    def shard(self, rank: int, world: int) -> "RankingDataset":
-        """Part `rank` (from 0) of `world` parts of consecutive queries, a view, for one process."""
-        if not 0 <= rank < world or world > len(self):
-            wanted = f"part {rank} of {world}, {len(self)} queries"
-            raise ValueError(f"RankingDataset.shard: {wanted}; at most one part for each query.")
-        return self[rank * len(self) // world : (rank + 1) * len(self) // world]
-
-    def batches(self, size: int = 1, *order: Any, **options: Any) -> Batches:
-        """Padded batches of `size` queries; see `Batches` for their order and other options."""
-        return Batches(self, size, *order, **options)
 
     def normalize(self) -> "RankingDataset":
-        """A copy with each feature scaled to [0, 1] within each query, 0 where it is constant."""
-        moved = copy.copy(self)
+        """Scale each feature to [0, 1] within each query.
+
+        Returns:
+            A new dataset; a feature that is constant within a query is 0 there.
+
+        >>> dataset = RankingDataset(torch.tensor([[2.0], [4.0], [3.0]]), torch.ones(3), [0, 3])
+        >>> dataset.normalize().features[:, 0]
+        tensor([0.0000, 1.0000, 0.5000])
+        """
         # The difference of two large finite numbers may overflow, that of their halves does not.
-        moved.features = scaled = self.features / 2
+        scaled = self.features / 2
         for start, end in pairwise(self._bounds):
-            low, high = scaled[start:end].aminmax(dim=0)
+            rows = scaled[start:end]
+            low, high = rows.aminmax(dim=0)
             span = torch.where(high > low, high - low, 1.0)
-            scaled[start:end] = ((scaled[start:end] - low) / span).clamp_(0.0, 1.0)
-        return moved
+            scaled[start:end] = ((rows - low) / span).clamp_(0.0, 1.0)
+        normalized = copy.copy(self)
+        normalized.features = scaled
+        return normalized
+
+    # --- kept, compared, sent ---------------------------------------------------------------------
 
     def fingerprint(self) -> str:
-        """A SHA-256 of everything but `info`: equal for equal data, wherever it lies."""
-        return arrays.digest(self._fields())
+        """Compute a SHA-256 of all arrays (of everything but `info`).
 
-    def save(self, path: str | Path) -> None:
-        """Write all of it to one file, whole or not at all."""
-        fields = self._fields()
-        plain: dict[str, Any] = {
-            name: values.tolist() if isinstance(values, np.ndarray) else arrays.own_memory(values)
-            for name, values in fields.items()
-        }
-        checksum = arrays.digest({**fields, "features": None})
-        Path(path).parent.mkdir(parents=True, exist_ok=True)
-        with whole_file(path) as temporary, temporary.open("wb") as file:
-            try:
-                torch.save([FORMAT, checksum, plain, self.info], file)
-            except RuntimeError as error:  # what torch makes of a full disk
-                raise error.__context__ or error from None
+        Returns:
+            64 hexadecimal digits, equal for equal data, wherever it lies in memory or on disk.
+
+        >>> dataset = RankingDataset(torch.eye(3), torch.ones(3), offsets=[0, 2, 3])
+        >>> dataset.fingerprint() == dataset.replace(info={"name": "pages"}).fingerprint()
+        True
+        """
+        return storage.digest(self._fields())
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write all of the dataset to one file, whole or not at all.
+
+        Args:
+            path: The file; folders are made, and an older file is replaced.
+
+        >>> import tempfile
+        >>> dataset = RankingDataset(torch.eye(3), torch.ones(3), offsets=[0, 2, 3])
+        >>> with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        ...     dataset.save(f"{folder}/pages")
+        ...     RankingDataset.load(f"{folder}/pages")
+        RankingDataset(2 queries, 3 documents, 3 features, no groups)
+        """
+        storage.write(path, self._fields(), self.info)
 
     @classmethod
-    def load(cls, path: str | Path) -> "RankingDataset":
-        """Read what `save` wrote: features memory-mapped, all else verified, no code run."""
-        with open(path, "rb") as held:  # torch opens a file twice; no other gets this one's inode
-            try:
-                kind, expected, fields, info = torch.load(path, "cpu", mmap=True, weights_only=True)
-                if kind != FORMAT or arrays.digest({**fields, "features": None}) != expected:
-                    raise ValueError("its format or its checksum is another")
-                rest = {name: copy.deepcopy(x) for name, x in fields.items() if name != "features"}
-                return cls(features=fields["features"], **rest, info=info)
-            except Exception as error:
-                if not os.path.samestat(os.fstat(held.fileno()), os.stat(path)):
-                    return cls.load(path)  # another file has taken its place meanwhile
-                raise ValueError(
-                    f"RankingDataset.load: {path} is damaged, or not what RankingDataset.save of "
-                    f"this version wrote ({type(error).__name__}: {error})."
-                ) from error
+    def load(cls, path: str | os.PathLike[str]) -> "RankingDataset":
+        """Read a file of `save`.
+
+        Nothing in the file is run. The features are memory-mapped, so that a large file opens at
+        once and processes of one machine share it; writing to them does not change the file.
+
+        Args:
+            path: The file.
+
+        Returns:
+            The dataset, on the CPU.
+
+        Raises:
+            ValueError: The file is damaged, or `save` of another version wrote it.
+
+        >>> import tempfile
+        >>> dataset = RankingDataset(torch.eye(3), torch.ones(3), offsets=[0, 2, 3])
+        >>> with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        ...     dataset.save(f"{folder}/pages")
+        ...     RankingDataset.load(f"{folder}/pages").relevance
+        tensor([1., 1., 1.])
+        """
+        fields, info = storage.read(path)
+        try:
+            return cls(**fields, info=info)
+        except (TypeError, ValueError) as error:
+            raise storage.damaged(path, error) from error
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: arrays.own_memory(value) for name, value in self.__dict__.items()}
+        """Return what a pickle holds: of a view, its rows and not the memory behind them."""
+        return {name: storage.compact(value) for name, value in self.__dict__.items()}
+
+
+def _rows(starts: list[int], ends: list[int]) -> Any:
+    """Return what indexes the rows of the queries with these bounds: a slice if it can be one."""
+    if not starts:
+        return slice(0)
+    if starts[1:] == ends[:-1]:
+        return slice(starts[0], ends[-1])
+    return np.concatenate([np.arange(start, end) for start, end in zip(starts, ends, strict=True)])
+
+
+def _joined(parts: Sequence[dict[str, Any]], where: str, kind: str) -> dict[str, Any]:
+    """Return the arrays of all `parts`, one after another; `kind` is what an error calls a part."""
+    if not parts:
+        raise ValueError(f"{where}: there is no {kind}; give one or more.")
+    joined: dict[str, Any] = {}
+    for name in (*PER_DOCUMENT, "query_ids"):
+        columns = [part[name] for part in parts]
+        for number, column in enumerate(columns):
+            _refuse_unlike(columns[0], column, name, where, f"{kind} {number}", f"{kind} 0")
+        if isinstance(columns[0], Tensor):
+            joined[name] = torch.cat(columns)
+        elif columns[0] is not None:
+            joined[name] = np.concatenate(columns)
+    lengths = torch.cat([part["offsets"].diff() for part in parts])
+    joined["offsets"] = list(accumulate(lengths.tolist(), initial=0))
+    return joined
+
+
+def _refuse_unlike(
+    first: Any, column: Any, name: str, where: str, place: str, first_place: str
+) -> None:
+    """Refuse a `column` that cannot be joined to the `first` of that name."""
+    if (first is None) != (column is None):
+        raise ValueError(
+            f"{where}: only one of {first_place} and {place} has {name}; give all of them {name}, "
+            "or none."
+        )
+    if type(first) is not type(column):
+        raise ValueError(
+            f"{where}: {name} are numbers in one of {first_place} and {place}, and texts in the "
+            "other; make them alike."
+        )
+    if name == "features" and first.shape[1] != column.shape[1]:
+        raise ValueError(
+            f"{where}: {place} has {column.shape[1]} features, {first_place} has {first.shape[1]}; "
+            "give all the same features."
+        )

@@ -1,8 +1,4 @@
-"""LETOR text (SVMlight with query ids), `<grade> qid:<q> <id>:<value> …`, read and written.
-
-One pattern knows the lines that are right, and NumPy their numbers. Where something is amiss, the
-lines are read again, word by word, to name the first that is wrong.
-"""
+"""LETOR files (SVMlight with query ids), read and written."""
 
 import bz2
 import gzip
@@ -19,27 +15,26 @@ import numpy as np
 import torch
 
 from fairpg_lite._files import whole_file
-from fairpg_lite.data.arrays import gathered
 from fairpg_lite.data.dataset import RankingDataset
+from fairpg_lite.data.gathering import gather
+from fairpg_lite.data.letor_lines import (
+    WHOLE_NUMBER,
+    Documents,
+    LetorError,
+    Rules,
+    as_text,
+    first_fault,
+    kind_of_ids,
+    parse,
+)
 
 PathLike = str | os.PathLike[str]
 BLOCK_BYTES = 4 << 20  # of text, parsed at once
 # One stray id, 99999, in a short file would otherwise ask for gigabytes of zeros: without
 # n_features the array is limited, to 64 MB of float32 or so many values for each byte of the file.
-MAX_VALUES, MAX_VALUES_PER_BYTE = 1 << 24, 50
+MAX_VALUES = 1 << 24
+MAX_VALUES_PER_BYTE = 50
 PACKERS: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
-_NUMBER = rb"[+-]?+(?:[0-9]++(?:\.[0-9]*+)?+|\.[0-9]++)(?:[eE][+-]?+[0-9]++)?+"
-_IDS = {"whole": rb"[+-]?[0-9]{1,18}", "text": rb"[^\s:#]+", "none": rb""}  # of queries
-# A document (grade, query id, pairs), a comment (with a name, perhaps), both or nothing.
-_LINE = re.compile(
-    rb"\s*+(?:(%b)(?:\s++qid:([^\s:#]++))?+((?:\s++\+?[0-9]{1,9}+:(?:%b|NULL))*+))?+"
-    rb"\s*+(?:#(?:.*?\bdocid\s*=\s*(\S+))?.*)?" % (_NUMBER, _NUMBER),
-    re.DOTALL,
-)
-
-
-class LetorError(ValueError):
-    """A fault in a LETOR file (chapter 10), with the file, the line and the word that is wrong."""
 
 
 def load_letor(
@@ -48,199 +43,249 @@ def load_letor(
     n_features: int | None = None,
     dtype: torch.dtype = torch.float32,
 ) -> RankingDataset:
-    """Read LETOR text from a file, plain or .gz, .bz2, .xz, or from several as if they were one.
+    r"""Read LETOR text, `<grade> qid:<q> <id>:<value> … # comment` on each line.
 
-    Queries keep the order in which they first occur, documents that of the file; a query whose
-    lines are scattered is gathered, and `document_ids` says which document of the file (from 0)
-    each row is. Query ids are whole numbers if the file's first one is, otherwise texts; for lines
-    without any, LightGBM's file `PATH.query` has the number of documents of each query in turn. A
-    comment `#docid = NAME` names the document in `documents`; other comments and empty lines are
-    skipped, absent and `NULL` values are 0. Without `n_features` the largest id is the number of
-    columns. A fault is a `LetorError`. Chapter 10.
+    Absent and `NULL` values are 0; empty lines and comments are skipped, except that a comment
+    `#docid = NAME` names the document. For lines without query ids, LightGBM's file `PATH.query`
+    is read: the number of documents of each query in turn.
+
+    Args:
+        path: A file, plain or packed (.gz, .bz2, .xz), or several that are read as if they were
+            one. No query may be in two of them.
+        n_features: The number of features; None is the largest id in the files.
+        dtype: `torch.float32` or `torch.float64`. It is not torch's default dtype, so that a file
+            gives the same dataset everywhere, and large files half as large a one; their text
+            seldom has more than the seven digits that float32 holds.
+
+    Returns:
+        The dataset. Queries keep the order in which they first occur, documents that of the file;
+        a query whose lines are scattered is gathered, and `document_ids` says which document of the
+        file (from 0) each row was. Query ids are whole numbers if the file's first one is,
+        otherwise texts. `documents` has the names, if there are any.
+
+    Raises:
+        LetorError: A fault in a file; the message names the file, the line and the word.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "pages.txt"
+    ...     _ = path.write_text("2 qid:7 1:0.5 3:1.25\n0 qid:7 2:4\n")
+    ...     dataset = load_letor(path)
+    >>> dataset.features, dataset.relevance
+    (tensor([[0.5000, 0.0000, 1.2500],
+            [0.0000, 4.0000, 0.0000]]), tensor([2., 0.]))
     """
     if hasattr(path, "columns"):
-        raise TypeError("load_letor: give a path; RankingDataset.from_pandas takes a DataFrame.")
-    paths = [os.fspath(p) for p in ([path] if isinstance(path, (str, os.PathLike)) else path)]
-    known = (torch.float32, torch.float64)
-    if not paths or dtype not in known or (n_features is not None and n_features < 1):
-        raise ValueError(
-            f"load_letor: {len(paths)} files, dtype is {dtype}, n_features is {n_features}; give "
-            "one file or more, torch.float32 or torch.float64, and 1 feature or more."
+        raise TypeError(
+            "load_letor: path is a DataFrame; RankingDataset.from_pandas makes a dataset of it."
         )
-    kind = np.dtype(str(dtype).removeprefix("torch."))
-    reader = _Reader(kind, n_features)
+    if isinstance(path, (str, os.PathLike)):
+        path = [path]
+    paths = [os.fspath(file) for file in path]
+    if not paths:
+        raise ValueError("load_letor: path is an empty list; give one file or more.")
+    if dtype not in (torch.float32, torch.float64):
+        raise ValueError(f"load_letor: dtype is {dtype}; give torch.float32 or torch.float64.")
+    if n_features is not None and n_features < 1:
+        raise ValueError(f"load_letor: n_features is {n_features}; give 1 or more, or None.")
+
+    reader = _Reader(np.dtype(str(dtype).removeprefix("torch.")), n_features)
     for file in paths:
         reader.read(file)
-    queries, order, offsets = gathered(reader.queries)
-    size = sum(map(os.path.getsize, paths))
+    gathered = gather(reader.queries)
+    documents = None
+    if any(reader.names):
+        documents = [reader.names[row] for row in gathered.rows]
+    n_bytes = sum(map(os.path.getsize, paths))
     return RankingDataset(
-        torch.from_numpy(reader.features(size, np.argsort(order))),
-        torch.from_numpy(np.concatenate(reader.grades)[order]),
-        offsets,
-        query_ids=queries,
-        document_ids=torch.from_numpy(order),
-        documents=[reader.names[i] for i in order] if any(reader.names) else None,
-        info={"name": " + ".join(Path(p).name for p in paths)},
+        torch.from_numpy(reader.features(n_bytes, np.argsort(gathered.rows))),
+        torch.from_numpy(reader.grades()[gathered.rows]),
+        gathered.offsets,
+        query_ids=gathered.ids,
+        document_ids=torch.from_numpy(gathered.rows),
+        documents=documents,
+        info={"name": " + ".join(Path(file).name for file in paths)},
     )
 
 
 def save_letor(dataset: RankingDataset, path: PathLike) -> None:
-    """Write LETOR text that `load_letor` reads back, compressed for .gz, .bz2 and .xz.
+    """Write LETOR text that `load_letor` reads back, whole or not at all.
 
-    Values come back bit for bit when read with the same dtype; zeros are left out, so pass
-    `n_features` when reading if the last columns may be all zero. Document names become
-    `#docid = …` comments; groups are not part of the format (`RankingDataset.save` keeps all).
-    Chapter 10.
+    Values come back bit for bit when they are read with the dtype that they have. Zeros are left
+    out, so pass `n_features` when reading if the last columns may be all zero. Names of documents
+    become comments, `#docid = NAME`. Groups are not part of the format; `RankingDataset.save` keeps
+    them.
+
+    Args:
+        dataset: What to write. No two queries may share an id, and texts must be such as can stand
+            in a line: no white space in names, and neither white space nor `#` or `:` in ids.
+        path: The file; it is packed if it ends in .gz, .bz2 or .xz.
+
+    >>> import tempfile
+    >>> dataset = RankingDataset(torch.eye(2), torch.tensor([1.0, 0.0]), offsets=[0, 2])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save_letor(dataset, Path(folder) / "pages.txt")
+    ...     print((Path(folder) / "pages.txt").read_text(), end="")
+    1 qid:0 1:1
+    0 qid:0 2:1
     """
-    ids, names = dataset.query_ids.tolist(), [""] * dataset.n_documents
-    names = names if dataset.documents is None else dataset.documents.tolist()
-    if len(set(ids)) < len(dataset):
-        raise ValueError("save_letor: two queries share an id and would be read back as one.")
-    for texts, forbidden in ((ids, r"[\s#:]|^$"), (names, r"\s")):
-        bad = next((t for t in texts if isinstance(t, str) and re.search(forbidden, t)), None)
-        if bad is not None:
-            raise ValueError(f"save_letor: {bad!r} cannot stand in LETOR text; rename it.")
+    query_ids = dataset.query_ids.tolist()
+    _refuse_ids(query_ids)
+    names = [""] * dataset.n_documents
+    if dataset.documents is not None:
+        names = dataset.documents.tolist()
+        _refuse_names(names)
     # 9 and 17 significant digits identify every float32 and float64.
-    pattern = " %d:%.9g" if dataset.features.dtype == torch.float32 else " %d:%.17g"
-    opener, name = PACKERS.get(Path(path).suffix, open), iter(names)
+    pair_format = " %d:%.9g" if dataset.features.dtype == torch.float32 else " %d:%.17g"
+    name_of_next = iter(names)
+    opener = PACKERS.get(Path(path).suffix, open)
     with (
         whole_file(Path(path)) as temporary,
         opener(temporary, "wt", encoding="utf-8", newline="\n") as file,
     ):
-        for qid, query in zip(ids, dataset, strict=True):
-            for row, grade in zip(query.features.numpy(), query.relevance.tolist(), strict=True):
+        for query_id, query in zip(query_ids, dataset, strict=True):
+            features = query.features.numpy(force=True)
+            for row, grade in zip(features, query.relevance.tolist(), strict=True):
                 columns = np.flatnonzero(row)
                 pairs = zip((columns + 1).tolist(), row[columns].tolist(), strict=True)
-                comment = f" #docid = {own}" if (own := next(name)) else ""
-                file.write(
-                    f"{grade:.17g} qid:{qid}{''.join(map(pattern.__mod__, pairs))}{comment}\n"
-                )
+                text = "".join([pair_format % pair for pair in pairs])
+                name = next(name_of_next)
+                comment = f" #docid = {name}" if name else ""
+                file.write(f"{grade:.17g} qid:{query_id}{text}{comment}\n")
+
+
+def _refuse_ids(query_ids: list[Any]) -> None:
+    """Refuse ids of queries that would be read back as others."""
+    if len(set(query_ids)) < len(query_ids):
+        raise ValueError(
+            "save_letor: two queries share an id and would be read back as one; "
+            "replace(query_ids=None) numbers them."
+        )
+    for query_id in query_ids:
+        if isinstance(query_id, str) and re.search(r"[\s#:]|^$", query_id):
+            raise ValueError(
+                f"save_letor: the query id {query_id!r} cannot stand in LETOR text, where an id "
+                "has at least one character, no white space, '#' or ':'; rename it."
+            )
+
+
+def _refuse_names(names: list[str]) -> None:
+    """Refuse names of documents that would be read back as others."""
+    for name in names:
+        if re.search(r"\s", name):
+            raise ValueError(
+                f"save_letor: the document name {name!r} cannot stand in LETOR text, where a name "
+                "has no white space; rename it."
+            )
 
 
 @dataclass
 class _Reader:
-    """The rules for the lines of all files, and what was found in them so far."""
+    """What was read so far: the query of each document, its name, and blocks of the rest."""
 
-    dtype: np.dtype
+    dtype: np.dtype[Any]
     n_features: int | None
-    queries: list[Any] = field(default_factory=list)  # of each document
-    names: list[str] = field(default_factory=list)  # of each document
-    grades: list[np.ndarray] = field(default_factory=list)  # (documents,) for each block of lines
-    pairs: list[list[np.ndarray]] = field(default_factory=list)  # counts, columns, values
+    queries: list[Any] = field(default_factory=list)
+    names: list[str] = field(default_factory=list)
+    blocks: list[Documents] = field(default_factory=list)
+    path: str = ""
 
     def read(self, path: str) -> None:
         """Add the documents of a file."""
-        self.path, self.ids, own, number = path, "", list[Any](), 1
+        self.path = path
+        queries: list[Any] = []
+        ids: str | None = None
+        n_lines = 0
         for lines in _blocks(path):
             if not lines[-1].endswith(b"\n"):
-                last = f"{path}, line {number + len(lines) - 1}"
-                raise LetorError(f"{last}: it has no line end; add one if the file is not cut.")
-            self.ids = self.ids or self._kind_of_ids(lines)
-            found = self._found(lines)
-            if found is None:
-                raise self._fault(number, lines)
-            queries, names, grades, *pairs = found
-            own += queries
-            self.names += names
-            self.grades.append(grades)
-            self.pairs.append(pairs)
-            number += len(lines)
-        if not own:
-            raise LetorError(f"{path}: the file is empty or has no documents.")
+                raise LetorError(
+                    f"{path}, line {n_lines + len(lines)}: it has no line end; "
+                    "add one if the file is not cut."
+                )
+            if ids is None:
+                ids = self._kind_of_ids(lines)
+            # A block without documents, of comments only, has no ids to be of any kind.
+            rules = Rules(self.dtype, self.n_features, ids or "text")
+            documents = parse(lines, rules)
+            if documents is None:
+                raise first_fault(path, n_lines + 1, lines, rules)
+            queries += documents.queries
+            self.names += documents.names
+            self.blocks.append(documents)
+            n_lines += len(lines)
+        if n_lines == 0:
+            raise LetorError(f"{path}: the file is empty.")
+        if not queries:
+            raise LetorError(f"{path}: the file has no documents, only comments and empty lines.")
         earlier = set(self.queries)
-        if self.ids == "none":
-            own = _counted(path, len(own), len(earlier))
-        if shared := earlier.intersection(own):
+        if ids == "none":
+            queries = _queries_beside(path, len(queries), len(earlier))
+        shared = earlier.intersection(queries)
+        if shared:
             raise LetorError(f"{path}: query {min(shared)} is in an earlier file, too.")
-        self.queries += own
+        self.queries += queries
 
-    def _kind_of_ids(self, lines: list[bytes]) -> str:
-        """As the first document has them."""
-        first = next((m for m in map(_LINE.fullmatch, lines) if m is not None and m[1]), None)
-        if first is None:
-            return ""
-        if first[2] is None and os.path.isfile(f"{self.path}.query"):
-            return "none"
-        return "whole" if re.fullmatch(_IDS["whole"], first[2] or b"") else "text"
+    def _kind_of_ids(self, lines: list[bytes]) -> str | None:
+        """Return the kind of the first document's id; "none" only where a file has the queries."""
+        ids = kind_of_ids(lines)
+        if ids == "none" and not os.path.isfile(f"{self.path}.query"):
+            return "text"
+        return ids
 
-    def _found(self, lines: list[bytes]) -> list[Any] | None:
-        """Query, name and grade of each document, counts, columns and values; None if wrong."""
-        matches = [_LINE.fullmatch(line) for line in lines]
-        found = [match for match in matches if match is not None and match[1]]
-        ids = [match[2] or b"" for match in found]
-        text = b"".join(m[3] for m in found).replace(b":NULL", b":0").replace(b":", b" ")
-        numbers = np.fromstring(text, sep=" ")
-        counts = np.array([match[3].count(b":") for match in found], dtype=np.int64)
-        columns = numbers[::2].astype(np.int32) - 1
-        rises = (np.diff(columns) > 0) | (np.diff(np.repeat(np.arange(len(found)), counts)) > 0)
-        with np.errstate(over="ignore"):
-            grades = np.array([float(match[1]) for match in found]).astype(self.dtype)
-            values = numbers[1::2].astype(self.dtype)
-        right = (
-            None not in matches
-            and all(re.fullmatch(_IDS[self.ids or "text"], raw) for raw in ids)
-            and ((grades >= 0) & np.isfinite(grades)).all()
-            and ((columns >= 0) & (columns < (self.n_features or np.inf))).all()
-            and (rises.all() and np.isfinite(values).all())
-        )
-        queries = map(int if self.ids == "whole" else _as_text, ids)
-        names = [_as_text(match[4] or b"") for match in found]
-        return [list(queries), names, grades, counts, columns, values] if right else None
+    def grades(self) -> np.ndarray:
+        """Return the grade of each document `(N,)`."""
+        return np.concatenate([block.grades for block in self.blocks])
 
-    def _fault(self, number: int, lines: list[bytes]) -> LetorError:
-        """The first word of the first wrong line without which the line would be right."""
-        held = f"that {self.dtype.name} can hold"
-        held += ", or pass dtype=torch.float64" if self.dtype == np.float32 else ""
-        end = "on" if self.n_features is None else f"to n_features={self.n_features}"
-        kind = "a whole number, as the file's first is" if self.ids == "whole" else "a text"
-        named = [f"qid:<id> with {kind}"] if self.ids != "none" else []
-        wanted = [f"a grade: a number, zero or more, {held}", *named]
-        pair = f"<id>:<value> with ids that rise from 1 {end} and numbers {held}"
-        for k, line in enumerate(lines, number):
-            words = line.partition(b"#")[0].split()
-            for j, word in enumerate(words + [b""] * (len(words) == 1)):
-                begun = words[: j + 1] if j else [word, *(b"qid:1" for _ in named)]
-                if self._found([b" ".join(begun)]) is None:
-                    place, meant = f"{self.path}, line {k}", wanted[j] if j < len(wanted) else pair
-                    return LetorError(f"{place}: {_as_text(word[:60])!r} is not {meant}.")
-        return LetorError(f"{self.path}: not LETOR text, near line {number}.")
-
-    def features(self, n_bytes: int, rows: np.ndarray) -> np.ndarray:
-        """Features (N, d) of files of `n_bytes`, each document in its place of `rows (N,)`."""
-        n, end = len(rows), 0
-        widest = max(int(columns.max(initial=-1)) for _, columns, _ in self.pairs) + 1
-        if not self.n_features and n * widest > max(MAX_VALUES, MAX_VALUES_PER_BYTE * n_bytes):
-            size = f"{n:,} documents and a feature id of {widest}"
-            raise LetorError(f"{self.path}: {size} make a very large array; pass n_features.")
-        features = np.zeros((n, self.n_features or widest), self.dtype)
-        for counts, columns, values in self.pairs:
-            start, end = end, end + len(counts)
-            features[np.repeat(rows[start:end], counts), columns] = values
+    def features(self, n_bytes: int, row_of_document: np.ndarray) -> np.ndarray:
+        """Return the features `(N, d)`, read from `n_bytes`, each document in its row."""
+        n_documents = len(row_of_document)
+        n_columns = self.n_features
+        if n_columns is None:
+            n_columns = max(int(block.columns.max(initial=-1)) for block in self.blocks) + 1
+            if n_documents * n_columns > max(MAX_VALUES, MAX_VALUES_PER_BYTE * n_bytes):
+                raise LetorError(
+                    f"{self.path}: {n_documents:,} documents and a feature id of {n_columns} make "
+                    "a very large array; pass n_features."
+                )
+        features = np.zeros((n_documents, n_columns), self.dtype)
+        start = 0
+        for block in self.blocks:
+            end = start + len(block.counts)
+            rows = np.repeat(row_of_document[start:end], block.counts)
+            features[rows, block.columns] = block.values
+            start = end
         return features
 
 
 def _blocks(path: str) -> Iterator[list[bytes]]:
-    """Some megabytes of unpacked lines at a time, with damage reported as ours."""
+    """Yield the lines of a file, unpacked, some megabytes at a time."""
     try:
         with PACKERS.get(Path(path).suffix, open)(path, "rb") as stream:
-            while lines := stream.readlines(BLOCK_BYTES):
+            lines = stream.readlines(BLOCK_BYTES)
+            while lines:
                 yield lines
+                lines = stream.readlines(BLOCK_BYTES)
     except (EOFError, zlib.error, lzma.LZMAError, OSError) as error:
         if getattr(error, "errno", None) is not None:  # of the file system: not ours to rename
             raise
         raise LetorError(f"{path}: the compressed file is cut or damaged ({error}).") from error
 
 
-def _counted(path: str, documents: int, first: int) -> list[int]:
-    """The query of each document, numbered from `first`, by LightGBM's file beside `path`."""
-    words = Path(f"{path}.query").read_bytes().split()
-    counts = [int(word) if re.fullmatch(_IDS["whole"], word) else 0 for word in words]
-    if min(counts, default=0) < 1 or sum(counts) != documents:
-        problem = f"the counts add up to {sum(counts):,}, or one is none"
-        raise LetorError(f"{path}.query: {problem}; {path} has {documents:,} documents.")
-    return np.repeat(np.arange(first, first + len(counts)), counts).tolist()
-
-
-def _as_text(raw: bytes) -> str:
-    """UTF-8, and what is none of it as Python would write it."""
-    return raw.decode("utf-8", "backslashreplace")
+def _queries_beside(path: str, n_documents: int, first: int) -> list[int]:
+    """Return the query of each document, from `first` on, by LightGBM's file beside `path`."""
+    counts = []
+    for number, word in enumerate(Path(f"{path}.query").read_bytes().split(), start=1):
+        if not WHOLE_NUMBER.fullmatch(word) or int(word) < 1:
+            raise LetorError(
+                f"{path}.query, entry {number}: {as_text(word[:60])!r} is not the number of "
+                "documents of a query, a whole number above 0."
+            )
+        counts.append(int(word))
+    if sum(counts) != n_documents:
+        raise LetorError(
+            f"{path}.query: the counts add up to {sum(counts):,}; "
+            f"{path} has {n_documents:,} documents."
+        )
+    numbers = np.arange(first, first + len(counts))
+    queries: list[int] = np.repeat(numbers, counts).tolist()
+    return queries

@@ -97,55 +97,77 @@ def test_split_is_a_seeded_partition():
     assert len(ds.split((0.1,))[0]) == 5
 
 
-@pytest.mark.parametrize("fractions", [(), (0.5, 0.6), (0.5, 0.0), (0.99, 0.01)])
-def test_split_refuses_impossible_fractions(fractions):
-    with pytest.raises(ValueError, match="split"):
-        make([1, 2, 3]).split(fractions)
+GOOD = {"features": torch.ones(3, 2), "relevance": torch.ones(3), "offsets": [0, 2, 3]}
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"features": torch.ones(3)}, "features has shape"),
-        ({"features": torch.ones(3, 2, dtype=torch.int64)}, "floating-point"),
+        ({"features": torch.ones(3)}, r"features has shape \(3,\)"),
+        ({"features": torch.ones(3, 2, dtype=torch.int64)}, "features is torch.int64"),
         ({"features": np.ones((3, 2), np.longdouble)}, "features cannot become a tensor"),
+        ({"features": pandas.DataFrame({"x": [1.0]})}, "features is a DataFrame; .*from_pandas"),
         ({"relevance": np.array([None, 1, 2])}, "relevance cannot become a tensor"),
-        ({"relevance": torch.ones(2)}, "relevance has shape"),
-        ({"groups": torch.zeros(4)}, "groups has shape"),
-        ({"groups": torch.tensor([0, 1, -1])}, "groups .* 0, 1, …"),
-        ({"relevance": torch.tensor([1.0, -1.0, 0.0])}, "relevance .* zero or more"),
-        ({"relevance": torch.tensor([1.0, float("nan"), 0.0])}, "finite"),
-        ({"offsets": [0, 2]}, "rise to the number of documents"),
-        ({"offsets": [0, 2, 2, 3]}, "offsets .* rise"),
-        ({"offsets": [1, 3]}, "begin with 0"),
-        ({"offsets": [0.0, 1.5, 3.0]}, "offsets .* whole numbers"),
-        ({"offsets": [[0, 3]]}, "offsets has shape"),
-        ({"offsets": []}, "offsets .* begin with 0"),
-        ({"query_ids": [1, 2, 3]}, "query_ids"),
+        ({"relevance": torch.ones(2)}, r"relevance has shape \(2,\), and features has 3 rows"),
+        ({"relevance": torch.tensor([1.0, -1.0, 0.0])}, r"relevance\[1\] is -1; .* zero or more"),
+        (
+            {"relevance": torch.tensor([1.0, float("nan"), 0.0])},
+            r"relevance\[1\] is nan; .* finite",
+        ),
+        ({"relevance": [0, 0, float("inf")]}, r"relevance\[2\] is inf; .* finite"),
+        ({"relevance": np.array([1e60, 0, 0])}, r"relevance\[0\] is 1e\+60, which torch.float32"),
+        ({"offsets": [0.0, 1.5, 3.0]}, r"offsets\[1\] is 1.5; .* whole numbers"),
+        ({"offsets": [[0, 3]]}, r"offsets has shape \(1, 2\)"),
+        ({"offsets": []}, "offsets is empty"),
+        ({"offsets": [1, 3]}, r"offsets\[0\] is 1; .* begin with 0"),
+        ({"offsets": [0, 2, 2, 3]}, r"offsets\[2\] is 2, after 2; .* rise"),
+        ({"offsets": [0, 3, 2, 3]}, r"offsets\[2\] is 2, after 3; .* rise"),
+        ({"offsets": [0, 2]}, "offsets ends with 2, and features has 3 rows"),
+        ({"groups": torch.zeros(4)}, r"groups has shape \(4,\), and features has 3 rows"),
+        ({"groups": torch.tensor([0, 1, -1])}, r"groups\[2\] is -1; labels are 0, 1, …"),
+        ({"groups": [0.0, 0.5, 1.0]}, r"groups\[1\] is 0.5; give a label"),
+        ({"groups": ["f", "m", "f"]}, "groups holds texts.*from_pandas"),
+        ({"query_ids": [1, 2, 3]}, r"query_ids has shape \(3,\), and offsets make 2 queries"),
+        ({"query_ids": [0.5, 1.0]}, r"query_ids\[0\] is 0.5; give whole numbers or texts"),
+        ({"query_ids": ["a", None]}, r"query_ids\[1\] is None; give whole numbers or texts"),
+        ({"query_ids": ["a", "b\nc"]}, r"query_ids\[1\] is 'b\\nc', which has a line break"),
+        ({"query_ids": [[1], [2, 3]]}, "query_ids cannot become a tensor"),
+        (
+            {"document_ids": ["a", "b", "c"]},
+            "document_ids holds texts; .* names go into documents=",
+        ),
+        ({"document_ids": [1, 2]}, r"document_ids has shape \(2,\), and features has 3 rows"),
+        ({"documents": ["a", "b"]}, r"documents has shape \(2,\), and features has 3 rows"),
+        ({"documents": [1, 2, 3]}, r"documents\[0\] is 1; give a text for each document"),
+        ({"documents": 7}, "documents is 7; give a text for each document"),
     ],
 )
-def test_inconsistent_arguments_are_refused(change, message):
-    good = {"features": torch.ones(3, 2), "relevance": torch.ones(3), "offsets": [0, 2, 3]}
-    RankingDataset(**good)
-    with pytest.raises(ValueError, match=message):
-        RankingDataset(**{**good, **change})
+def test_what_does_not_fit_is_named_with_its_place(change, message):
+    RankingDataset(**GOOD)
+    with pytest.raises(ValueError, match=f"^RankingDataset: {message}"):
+        RankingDataset(**{**GOOD, **change})
 
 
 def test_from_queries_round_trip():
     ds = make([2, 1, 4])
     again = RankingDataset.from_queries(list(ds)).replace(query_ids=ds.query_ids)
     assert as_lists(again) == as_lists(ds)
-    with pytest.raises(ValueError, match="groups is not alike"):
+    assert again.info == {}
+    with pytest.raises(
+        ValueError, match="from_queries: only one of query 0 and query 1 has groups"
+    ):
         RankingDataset.from_queries([tuple(ds[0]), tuple(ds[1])[:2]])
+    with pytest.raises(ValueError, match="from_queries: query 1 has 1 entries"):
+        RankingDataset.from_queries([tuple(ds[0]), tuple(ds[1])[:1]])
 
 
 def test_from_queries_refuses_rows_that_belong_to_another_query():
     """2 + 3 rows of features and 3 + 2 grades have the same sum, and used to be joined."""
     queries = [(torch.ones(2, 1), torch.zeros(3)), (torch.ones(3, 1), torch.zeros(2))]
-    with pytest.raises(ValueError, match=r"relevance has shape \(3,\), features \(2, 1\)"):
+    with pytest.raises(ValueError, match=r"query 0: relevance has shape \(3,\)"):
         RankingDataset.from_queries(queries)
     good = (torch.ones(2, 1), torch.zeros(2), torch.zeros(2))
-    with pytest.raises(ValueError, match=r"groups has shape \(1,\), features \(2, 1\)"):
+    with pytest.raises(ValueError, match=r"query 1: groups has shape \(1,\)"):
         RankingDataset.from_queries([good, (*good[:2], torch.zeros(1))])
 
 
@@ -222,26 +244,6 @@ def test_texts_as_ids_and_names():
     assert (again.query_ids.tolist(), again.documents.tolist()) == (["q b", "a"], ["x", "", "z"])
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"query_ids": ["a", None]}, "query_ids .* a text of one line"),
-        ({"query_ids": ["a", "b\nc"]}, "query_ids .* a text of one line"),
-        ({"query_ids": [0.5, 1.0]}, "query_ids .*; give a whole number or a text"),
-        ({"document_ids": ["a", "b", "c"]}, "names go into documents="),
-        ({"documents": ["a", "b"]}, r"documents has shape \(2,\), features \(3, 2\)"),
-        ({"documents": [1, 2, 3]}, "documents .* a text of one line"),
-        ({"groups": ["f", "m", "f"]}, "from_pandas makes them"),
-        ({"groups": [0.0, 0.5, 1.0]}, "groups .* a label"),
-        ({"features": pandas.DataFrame({"x": [1.0]})}, "from_pandas"),
-    ],
-)
-def test_texts_in_the_wrong_place_are_told_where_to_go(change, message):
-    good = {"features": torch.ones(3, 2), "relevance": torch.ones(3), "offsets": [0, 2, 3]}
-    with pytest.raises((TypeError, ValueError), match=message):
-        RankingDataset(**{**good, **change})
-
-
 def test_the_fingerprint_is_of_the_data_and_nothing_else(tmp_path):
     ds = make([2, 3])
     same = ds.replace(info={"name": "other"}, features=ds.features.T.contiguous().T)
@@ -280,9 +282,9 @@ def test_shards_are_a_partition_into_views(world, tmp_path):
     assert max(sizes) - min(sizes) <= 1
     start = ds.features.data_ptr()
     assert all(start <= s.features.data_ptr() < start + ds.features.nbytes for s in shards)
-    for rank, parts in ((world, world), (-1, world), (0, 8), (0, 0)):
-        with pytest.raises(ValueError, match=f"part {rank} of {parts}"):
-            ds.shard(rank, parts)
+    for rank in (world, -1):
+        with pytest.raises(ValueError, match=f"rank is {rank}"):
+            ds.shard(rank, world)
 
 
 @settings(deadline=None, max_examples=30)
@@ -301,15 +303,13 @@ def test_concat_joins_what_slicing_took_apart(cuts, texts):
 def test_concat_refuses_what_does_not_fit():
     a, b = make([2, 1]), make([3])
     for other, message in (
-        (make([3], d=2), "features"),
-        (b.replace(groups=None), "groups"),
-        (b.replace(documents=list("xyz")), "documents"),
-        (b.replace(query_ids=["a"]), "query_ids"),
+        (make([3], d=2), "dataset 1 has 2 features, dataset 0 has 3"),
+        (b.replace(groups=None), "only one of dataset 0 and dataset 1 has groups"),
+        (b.replace(documents=list("xyz")), "only one of dataset 0 and dataset 1 has documents"),
+        (b.replace(query_ids=["a"]), "query_ids are numbers in one of .* and texts in the other"),
     ):
-        with pytest.raises(ValueError, match=f"{message} is not alike"):
+        with pytest.raises(ValueError, match=f"RankingDataset.concat: {message}"):
             RankingDataset.concat([a, other])
-    with pytest.raises(ValueError, match="features is not alike"):
-        RankingDataset.concat([])
 
 
 def table(ds, seed=0):
@@ -359,20 +359,19 @@ def test_from_pandas_keeps_numbers_as_ids():
 @pytest.mark.parametrize(
     ("change", "roles", "message"),
     [
-        ({}, {"query": "query"}, "query"),
-        ({}, {"features": ["x0", "x9"]}, "x9"),
-        ({"x1": "tall"}, {}, "tall"),
-        ({"x1": np.nan}, {}, "a value is missing .row 0.*fillna"),
-        ({"y": np.inf}, {}, "relevance .* finite"),
-        ({"x0": pandas.array([None] * 3, "Int64")}, {}, "a value is missing .row 0"),
-        ({"y": -1.0}, {}, "relevance .* zero or more"),
-        ({"qid": None}, {}, "a value is missing .row 0"),
-        ({"sex": None}, {}, "a value is missing .row 0"),
+        ({}, {"query": "query"}, "frame has no column 'query'; its columns are"),
+        ({}, {"features": ["x0", "x9"]}, "frame has no column 'x9'; its columns are"),
+        ({"x1": "tall"}, {}, "column 'x1' does not hold numbers .*tall"),
+        ({"y": "good"}, {}, "column 'y' does not hold numbers .*good"),
+        ({"x1": [0, np.nan, 0]}, {}, "column 'x1' is missing in row 1; .*fillna"),
+        ({"x0": pandas.array([None] * 3, "Int64")}, {}, "column 'x0' is missing in row 0"),
+        ({"qid": None}, {}, "column 'qid' is missing in row 0"),
+        ({"sex": None}, {}, "column 'sex' is missing in row 0"),
+        ({"y": np.inf}, {}, r"relevance\[0\] is inf; .* finite"),
+        ({"y": -1.0}, {}, r"relevance\[0\] is -1; .* zero or more"),
     ],
 )
 def test_from_pandas_says_what_is_wrong(change, roles, message):
     frame = table(make([2, 1])).assign(**change)
-    with pytest.raises((ValueError, KeyError), match=message):
+    with pytest.raises(ValueError, match=message):
         RankingDataset.from_pandas(frame, **{**ROLES, **roles})
-    with pytest.raises(ValueError, match="no rows"):
-        RankingDataset.from_pandas(table(make([2]))[:0], **ROLES)

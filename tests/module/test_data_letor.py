@@ -10,7 +10,6 @@ import tracemalloc
 from unittest import mock
 
 import numpy as np
-import pandas
 import pytest
 import torch
 from hypothesis import given, settings
@@ -18,7 +17,14 @@ from hypothesis import strategies as st
 from sklearn.datasets import load_svmlight_file
 from test_data_dataset import make
 
-from fairpg_lite.data import LetorError, RankingDataset, letor, load_letor, save_letor
+from fairpg_lite.data import (
+    LetorError,
+    RankingDataset,
+    letor,
+    letor_lines,
+    load_letor,
+    save_letor,
+)
 
 GOOD = b"2 qid:7 1:0.5 3:1.25 # doc a\n\n# a comment\n0 qid:9 2:4\r\n1 qid:7 1:-3e-2\n"
 
@@ -52,10 +58,6 @@ def test_feature_range(tmp_path):
     assert load_letor(file, n_features=5).features[:, 3:].eq(0).all()
     with pytest.raises(LetorError, match=r"line 1: '3:1\.25' is not .* from 1 to n_features=2"):
         load_letor(file, n_features=2)
-    with pytest.raises(ValueError, match="n_features is 0"):
-        load_letor(file, n_features=0)
-    with pytest.raises(ValueError, match=r"dtype is torch\.float16"):
-        load_letor(file, dtype=torch.float16)
 
 
 def test_ids_may_grow_from_block_to_block(tmp_path):
@@ -80,7 +82,7 @@ def test_names_of_documents_survive(tmp_path):
     again = load_letor(tmp_path / "again.txt.gz")
     assert again.fingerprint() == ds.replace(document_ids=[0, 1, 2]).fingerprint()
     assert load_letor(write(tmp_path, GOOD)).documents is None
-    with pytest.raises(ValueError, match=r"'a b' cannot stand in LETOR text"):
+    with pytest.raises(ValueError, match=r"the document name 'a b' cannot stand in LETOR text"):
         save_letor(ds.replace(documents=["a b", "c", "d"]), tmp_path / "x.txt")
 
 
@@ -97,7 +99,7 @@ def test_query_ids_may_be_texts(tmp_path):
         with pytest.raises(LetorError, match=r"'qid:.* is not qid:<id> with a text"):
             load_letor(write(tmp_path, wrong))
     for name in ("a b", "a:b", "a#", ""):
-        with pytest.raises(ValueError, match="cannot stand in LETOR text"):
+        with pytest.raises(ValueError, match=f"the query id '{name}' cannot stand in LETOR text"):
             save_letor(make([2]).replace(query_ids=[name]), tmp_path / "x.txt")
 
 
@@ -117,9 +119,15 @@ def test_lightgbm_keeps_the_queries_in_a_file_beside(tmp_path):
     ds = load_letor(file)
     assert (ds.query_ids.tolist(), ds.lengths.tolist()) == ([0, 1], [3, 1])
     assert ds.features.tolist() == [[2, 0, 4], [0, 1, 0], [0, 0, 0], [9, 0, 0]]
-    for sizes in (b"3\n2\n", b"3\n0\n1\n", b"3\nx\n", b"5\n-1\n", b""):
+    for sizes, message in (
+        (b"3\n2\n", "query: the counts add up to 5; .*rank.train has 4 documents"),
+        (b"", "query: the counts add up to 0; .*rank.train has 4 documents"),
+        (b"3\n0\n1\n", "query, entry 2: '0' is not the number of documents"),
+        (b"3\nx\n", "query, entry 2: 'x' is not the number of documents"),
+        (b"5\n-1\n", "query, entry 2: '-1' is not the number of documents"),
+    ):
         side.write_bytes(sizes)
-        with pytest.raises(LetorError, match=r"query: the counts add up to .* has 4 documents"):
+        with pytest.raises(LetorError, match=message):
             load_letor(file)
     side.write_bytes(b"3\n1\n")
     file.write_bytes(b"1 1:2\n1 qid:3 1:2\n0 1:3\n0 1:3\n")
@@ -150,8 +158,6 @@ def test_several_files_are_read_as_one(tmp_path):
     write(tmp_path, b"1\n1\n", "e.query")
     both = load_letor([tmp_path / "d", tmp_path / "e"])
     assert (both.query_ids.tolist(), both.lengths.tolist()) == ([0, 1, 2], [2, 1, 1])
-    with pytest.raises(ValueError, match="0 files"):
-        load_letor([])
 
 
 def test_one_stray_id_does_not_ask_for_gigabytes(tmp_path):
@@ -170,11 +176,6 @@ def test_one_stray_id_does_not_ask_for_gigabytes(tmp_path):
     assert load_letor(few).n_features == 99_999  # 40 MB for those who have them
     with mock.patch.object(letor, "MAX_VALUES", 10):
         assert load_letor(few, n_features=99_999).n_features == 99_999
-
-
-def test_a_table_is_told_where_to_go():
-    with pytest.raises(TypeError, match="from_pandas"):
-        load_letor(pandas.DataFrame({"x": [1]}))
 
 
 # --- faults, each with file, line and text -------------------------------------------------------
@@ -228,6 +229,18 @@ def test_a_fault_names_file_line_word_and_what_was_meant(tmp_path, line, word):
         assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
 
 
+def test_right_lines_are_not_read_word_by_word(tmp_path):
+    """A fault after four thousand right lines of 136 pairs once took half a minute."""
+    right = b"1 qid:1" + b"".join(b" %d:2" % j for j in range(1, 51)) + b"\n"
+    file = write(tmp_path, right * 200 + b"x qid:1\n")
+    with (
+        mock.patch.object(letor_lines, "parse", wraps=letor_lines.parse) as parse,
+        pytest.raises(LetorError, match="line 201: 'x' is not a grade"),
+    ):
+        load_letor(file)
+    assert parse.call_count < 210
+
+
 def test_float64_accepts_what_float32_cannot_hold(tmp_path):
     file = write(tmp_path, b"1 qid:1 1:1e39\n")
     assert load_letor(file, dtype=torch.float64).features[0, 0] == 1e39
@@ -239,10 +252,12 @@ def test_a_long_line_is_quoted_in_part(tmp_path):
     assert len(str(caught.value)) < 400
 
 
-@pytest.mark.parametrize("content", [b"", b"\n", b"# only this\n\n"])
-def test_empty_files(tmp_path, content):
-    with pytest.raises(LetorError, match=r"empty|no documents"):
-        load_letor(write(tmp_path, content))
+def test_empty_files(tmp_path):
+    with pytest.raises(LetorError, match="the file is empty"):
+        load_letor(write(tmp_path, b""))
+    for content in (b"\n", b"# only this\n\n"):
+        with pytest.raises(LetorError, match="the file has no documents, only comments"):
+            load_letor(write(tmp_path, content))
 
 
 def test_a_cut_plain_file(tmp_path):

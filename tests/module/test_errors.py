@@ -2,11 +2,13 @@
 
 from concurrent.futures import ThreadPoolExecutor
 
+import pandas
 import pytest
 import torch
 
 import fairpg_lite as fl
 from fairpg_lite import DoublyStochastic, Mixture, PlackettLuce, _check
+from fairpg_lite.data.mslr import mslr_raw
 from fairpg_lite.relevance import merit_of
 
 OK = torch.tensor([0.1, 0.2, 0.3])
@@ -15,6 +17,16 @@ NAN, INF = float("nan"), float("inf")
 
 def policy():
     return PlackettLuce(OK)
+
+
+def dataset(**changes):
+    """Two queries, of two and three documents, with some arrays changed."""
+    arrays = {"features": torch.ones(5, 2), "relevance": torch.ones(5), "offsets": [0, 2, 5]}
+    return fl.RankingDataset(**{**arrays, **changes})
+
+
+def table(**columns):
+    return fl.RankingDataset.from_pandas(pandas.DataFrame(columns), query="q", relevance="y")
 
 
 CASES = {
@@ -62,11 +74,55 @@ CASES = {
     "matrix negative": (lambda: DoublyStochastic(torch.tensor([[1.5, -0.5], [-0.5, 1.5]])), ValueError, r"matrix\[0, 1\] is -0.5"),
     "matrix padding": (lambda: DoublyStochastic(torch.eye(2), torch.tensor([True, False])), ValueError, r"row \[1\] sums to 1; it must sum to 0"),
     "matrix mask": (lambda: DoublyStochastic(torch.eye(2), torch.ones(3, dtype=bool)), ValueError, r"mask has shape \(3,\)"),
+    "k of 0": (lambda: policy().sample(k=0), ValueError, "k is 0"),
+    "k above n": (lambda: policy().sample(k=4), ValueError, "k is 4 and there are 3 documents"),
+    "places k of 0": (lambda: policy().log_prob(torch.tensor([0]), k=0), ValueError, "k is 0"),
+    "too few places": (lambda: policy().log_prob(torch.tensor([0]), k=2), ValueError, "1 places and k is 2"),
+    "place twice": (lambda: policy().log_prob(torch.tensor([0, 0]), k=2), ValueError, "does not name 2 different"),
     "no policies": (lambda: Mixture([], []), ValueError, "no policies"),
     "weights shape": (lambda: Mixture([policy()], [0.5, 0.5]), ValueError, r"weights has shape \(2,\) for 1"),
     "negative weight": (lambda: Mixture([policy(), policy()], [1.5, -0.5]), ValueError, "a weight is -0.5"),
     "weights sum": (lambda: Mixture([policy(), policy()], [0.5, 0.4]), ValueError, "sum to 0.9"),
     "exposure shape": (lambda: fl.expected_dcg(torch.ones(2), OK), ValueError, r"exposure has shape \(2,\)"),
+    # data: what a dataset is made of has its own table, in test_data_dataset.py
+    "dataset negative grade": (lambda: dataset(relevance=[1, 0, 0, -1, 0]), ValueError, r"relevance\[3\] is -1; relevance must be zero or more"),
+    "dataset nan grade": (lambda: dataset(relevance=[NAN, 0, 0, 0, 0]), ValueError, r"relevance\[0\] is nan; relevance must be finite"),
+    "dataset grades shape": (lambda: dataset(relevance=[1, 0]), ValueError, r"relevance has shape \(2,\), and features has 5 rows"),
+    "dataset empty query": (lambda: dataset(offsets=[0, 2, 2, 5]), ValueError, r"offsets\[2\] is 2, after 2"),
+    "dataset last offset": (lambda: dataset(offsets=[0, 2]), ValueError, "offsets ends with 2, and features has 5 rows"),
+    "split into none": (lambda: dataset().split(()), ValueError, "split: fractions is empty"),
+    "split share": (lambda: dataset().split((0.5, 0.0)), ValueError, r"split: fractions\[1\] is 0.0; it must be positive"),
+    "split nan": (lambda: dataset().split((NAN,)), ValueError, r"split: fractions\[0\] is nan; it must be positive"),
+    "split sum": (lambda: dataset().split((0.5, 0.6)), ValueError, "split: fractions sum to 1.1"),
+    "split empty part": (lambda: dataset().split((0.99, 0.01)), ValueError, r"split: fractions\[1\] is 0.01 of 2 queries"),
+    "shard world": (lambda: dataset().shard(0, 0), ValueError, "shard: world is 0"),
+    "shard queries": (lambda: dataset().shard(0, 3), ValueError, "shard: world is 3, and the dataset has 2 queries"),
+    "shard rank": (lambda: dataset().shard(2, 2), ValueError, "shard: rank is 2; the 2 parts are 0 to 1"),
+    "batch size": (lambda: dataset().batches(0), ValueError, "batches: size is 0"),
+    "concat nothing": (lambda: fl.RankingDataset.concat([]), ValueError, "concat: there is no dataset"),
+    "dataset no queries": (lambda: fl.RankingDataset.from_queries([]), ValueError, "from_queries: there is no query"),
+    "from_pandas no table": (lambda: fl.RankingDataset.from_pandas([1], query="q", relevance="y"), TypeError, "from_pandas: frame is a list"),
+    "from_pandas no column": (lambda: table(q=[1], x=[1]), ValueError, r"from_pandas: frame has no column 'y'; its columns are \['q', 'x'\]"),
+    "from_pandas no rows": (lambda: table(q=[], y=[]), ValueError, "from_pandas: frame has no rows"),
+    "from_pandas missing value": (lambda: table(q=[1, 1], y=[0, 1], x=[1, NAN]), ValueError, "column 'x' is missing in row 1"),
+    "from_pandas no number": (lambda: table(q=[1], y=[0], x=["tall"]), ValueError, "column 'x' does not hold numbers"),
+    "load_letor no file": (lambda: fl.load_letor([]), ValueError, "load_letor: path is an empty list"),
+    "load_letor file dtype": (lambda: fl.load_letor("x.txt", dtype=torch.float16), ValueError, "load_letor: dtype is torch.float16"),
+    "load_letor file features": (lambda: fl.load_letor("x.txt", n_features=0), ValueError, "load_letor: n_features is 0"),
+    "load_letor table as file": (lambda: fl.load_letor(pandas.DataFrame({"x": [1]})), TypeError, "load_letor: path is a DataFrame.*from_pandas"),
+    "synthetic queries": (lambda: fl.synthetic(n_queries=0), ValueError, "synthetic: n_queries is 0"),
+    "synthetic documents": (lambda: fl.synthetic(n_docs=0), ValueError, "synthetic: n_docs is 0"),
+    "synthetic clip": (lambda: fl.synthetic(clip=0.0), ValueError, "synthetic: clip is 0.0"),
+    "synthetic minority": (lambda: fl.synthetic(minority=1.5), ValueError, "synthetic: minority is 1.5"),
+    "german attributes": (lambda: fl.german_credit(attributes=10), ValueError, r"attributes is 10; choose one of \(20, 9\)"),
+    "german group": (lambda: fl.german_credit(group="job"), ValueError, "group is 'job'; choose one of"),
+    "german ratio": (lambda: fl.german_credit(ratio="4:1"), ValueError, "ratio is '4:1'; choose one of"),
+    "german split": (lambda: fl.german_credit(split="no"), ValueError, "split is 'no'; choose one of"),
+    "german queries": (lambda: fl.german_credit(n_test=0), ValueError, "german_credit: n_test is 0"),
+    "german persons": (lambda: fl.german_credit(n_docs=0, ratio="weights"), ValueError, "german_credit: n_docs is 0; give 1 or more"),
+    "german fifths": (lambda: fl.german_credit(n_docs=7), ValueError, "n_docs is 7; .* a multiple of 5"),
+    "german too many": (lambda: fl.german_credit(n_docs=500), ValueError, "n_docs is 500; .* 50 at most"),
+    "mslr part": (lambda: mslr_raw("valid"), ValueError, "mslr_raw: part is 'valid'"),
 }  # fmt: skip
 
 

@@ -23,7 +23,7 @@ from fairpg_lite import (
     individual_disparity,
     ndcg,
 )
-from fairpg_lite.measures import MEASURES
+from fairpg_lite.measures import DEFAULT_MEASURES, MEASURES
 from fairpg_lite.relevance import linear_gain
 
 
@@ -328,8 +328,8 @@ def test_how_many_queries_a_mean_rests_on(scorer):
     relevance = torch.where(torch.arange(19) < 5, 0.0, ds.relevance.clamp(min=1.0))
     groups = torch.arange(19).remainder(2)
     ds = ds.replace(relevance=relevance, groups=groups)
-    result = evaluate(scorer, ds, tuple(MEASURES), k=2)
-    assert result.defined == dict.fromkeys(MEASURES, 4) | {"d_group": 3, "group_gap": 3}
+    result = evaluate(scorer, ds, DEFAULT_MEASURES, k=2)
+    assert result.defined == dict.fromkeys(DEFAULT_MEASURES, 4) | {"d_group": 3, "group_gap": 3}
     assert {name: int((~v.isnan()).sum()) for name, v in result.per_query.items()} == (
         dict.fromkeys(result.defined, 5) | {"average_rank": 4}
     )

@@ -1,0 +1,89 @@
+"""A pandas table, a row for each document, as the arrays of a dataset."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from fairpg_lite.data.gathering import gather
+
+_WHERE = "RankingDataset.from_pandas"
+
+
+def arrays_of_table(
+    frame: Any,
+    *,
+    query: str,
+    relevance: str,
+    features: Sequence[str] | None,
+    group: str | None,
+    document: str | None,
+) -> dict[str, Any]:
+    """Return the arguments of `RankingDataset` for the rows of `frame`, gathered by query."""
+    if not hasattr(frame, "columns"):
+        raise TypeError(f"{_WHERE}: frame is a {type(frame).__name__}; give a pandas DataFrame.")
+    roles = [name for name in (query, relevance, group, document) if name is not None]
+    if features is None:
+        features = [name for name in frame.columns if name not in roles]
+    _refuse_missing(frame, [*roles, *features])
+
+    gathered = gather(frame[query].tolist())
+    table = frame.iloc[gathered.rows]
+    query_ids = gathered.ids
+    if frame[query].dtype.kind not in "iu":
+        query_ids = [str(query_id) for query_id in gathered.ids]
+    arguments = {
+        "features": torch.tensor(_numbers(table, features), dtype=torch.get_default_dtype()),
+        "relevance": torch.tensor(_numbers(table, [relevance])[:, 0]),
+        "offsets": gathered.offsets,
+        "query_ids": query_ids,
+        "document_ids": torch.from_numpy(gathered.rows),
+    }
+    if group is not None:
+        labels, names = table[group].factorize(sort=True)
+        arguments["groups"] = labels
+        arguments["info"] = {"group_names": names.tolist()}
+    if document is not None:
+        arguments["documents"] = [str(name) for name in table[document]]
+    return arguments
+
+
+def _refuse_missing(frame: Any, columns: Sequence[str]) -> None:
+    """Refuse a table without one of `columns`, without rows, or with a missing value in them."""
+    for name in columns:
+        if name not in frame.columns:
+            raise ValueError(
+                f"{_WHERE}: frame has no column {name!r}; its columns are {list(frame.columns)}."
+            )
+    if len(frame) == 0:
+        raise ValueError(f"{_WHERE}: frame has no rows; give one for each document.")
+    missing = frame[list(columns)].isna().to_numpy()
+    if missing.any():
+        row, place = np.argwhere(missing)[0]
+        raise ValueError(
+            f"{_WHERE}: the value of column {columns[place]!r} is missing in row {row}; fill or "
+            "drop what is missing (DataFrame.fillna, DataFrame.dropna)."
+        )
+
+
+def _numbers(table: Any, columns: Sequence[str]) -> np.ndarray:
+    """Return the values (N, d) of `columns` as float64."""
+    try:
+        values: np.ndarray = table[list(columns)].to_numpy(float)
+    except (TypeError, ValueError) as error:
+        name = next(name for name in columns if not _holds_numbers(table[name]))
+        raise ValueError(
+            f"{_WHERE}: column {name!r} does not hold numbers ({error}); name the columns of "
+            "numbers in features=, or encode this one (pandas.get_dummies)."
+        ) from error
+    return values
+
+
+def _holds_numbers(column: Any) -> bool:
+    """Return whether every value of a column can be read as a number."""
+    try:
+        column.to_numpy(float)
+    except (TypeError, ValueError):
+        return False
+    return True
