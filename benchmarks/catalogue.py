@@ -47,7 +47,7 @@ def epoch(way: str, samples: int, **shape: int) -> Callable[[], None]:
     """One pass of Fair-PG-Rank with D_ind and a linear scorer."""
     method, size = WAYS[way]
     config = TrainConfig(
-        lam=1.0, disparity="individual", method=method, batch_size=size, samples=samples, lr=1e-5
+        lam=1.0, disparity="d_ind", method=method, batch_size=size, samples=samples, lr=1e-5
     )
     data = dataset(**shape)
     scorer = LinearScorer(data.n_features, generator=torch.Generator().manual_seed(0))

@@ -18,8 +18,8 @@ from fairpg_lite import _check
 from fairpg_lite._extras import progress_bar
 from fairpg_lite._files import refusing, write_whole
 from fairpg_lite.batch import Batch
-from fairpg_lite.compiled import epochs as compiled
-from fairpg_lite.compiled.epochs import SHARED
+from fairpg_lite.compiled import switch
+from fairpg_lite.compiled.epochs import SHARED, Epoch
 from fairpg_lite.data import RankingDataset
 from fairpg_lite.objective import Terms, ideals
 from fairpg_lite.scorers import eval_mode, score
@@ -126,9 +126,11 @@ class _Run:
         self.draws = torch.Generator(device).manual_seed(2 * config.seed + 1 + (rank << 40))
         # For DCG, too: it refuses grades whose gain is too large a number.
         self.ideal = ideals(data, config, self.dtype) if config.is_linear else None
-        self.compiled: compiled.Epoch | None = None
-        if compiled.serves(scorer, data, config):
-            self.compiled = compiled.Epoch(scorer, data, config, self.optimizer)
+        self.compiled: Epoch | None = None
+        if switch.serves(scorer, data, config, compiled=config.compiled, epochs=config.epochs):
+            self.compiled = Epoch(
+                scorer, data, config, self.optimizer, batch_size=config.batch_size
+            )
         self.history = History(compiled=self.compiled is not None)
         self.best: tuple[float, int, dict[str, Tensor]] | None = None
         self.path: Path | None = None
