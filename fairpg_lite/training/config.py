@@ -1,6 +1,6 @@
 """What a training run is told: `TrainConfig` (chapter 7)."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from fairpg_lite import _check
 from fairpg_lite.objective import Objective
@@ -34,7 +34,8 @@ class TrainConfig(Objective):
     seed: int = 0
     """Fixes the order of queries (a generator seeded with 2 * seed) and the rankings drawn
     (another, with 2 * seed + 1); initialisation is the scorer's own."""
-    compiled: str | bool = "auto"
+    # Not compared: two runs that differ in nothing else are the same run, with the same numbers.
+    compiled: str | bool = field(default="auto", compare=False)
     """Whether Numba trains instead of autograd, to the same numbers; "auto" where it can and where
     that pays, True (an error where it cannot), or False."""
 
