@@ -35,7 +35,7 @@ from tools.chromium import NAMES, find  # noqa: E402
 torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
 NO_BROWSER = f"no browser: none of {', '.join(NAMES)} is on the PATH"
 # Fixtures that start a cluster, processes, or a test run of their own.
-SLOW = {"cluster", "scheduler", "checkout", "run_on_copy", "process", "found"}
+SLOW = {"cluster", "scheduler", "checkout", "run_with", "process", "found"}
 LONG = ("slow", "browser", "build", "chapter")
 
 collect_ignore_glob = ["_build/*", ".venv/*", "build/*"]

@@ -214,7 +214,7 @@ METHODS = ("sample", "exact")
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("case", CASES)
 def test_a_few_queries(case, method):
-    """Small enough for the planted bugs of tests/mutants.py, which run without compiling."""
+    """Small enough for planted_bugs.py, which run without compiling."""
     data = ragged(3, [4, 1, 6, 5], groups=2)
     config = TrainConfig(**CASES[case], method=method, optimizer="sgd", samples=4)
     scores = torch.randn(16, generator=torch.Generator().manual_seed(1)).double()
