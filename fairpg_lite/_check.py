@@ -119,9 +119,43 @@ def permutations(
             f"{where}: rankings{index} = {rankings[wrong][0].tolist()} is not a permutation; "
             "list every document once."
         )
+    padding_last(where, rankings, mask)
+
+
+def first_places(
+    where: str, rankings: Tensor, shape: torch.Size, mask: Tensor | None = None
+) -> None:
+    """Refuse lists ``(S, …, k)`` of the first k of n documents that name one twice."""
+    if is_trusted():
+        return
+    if not isinstance(rankings, Tensor) or rankings.dtype != torch.int64:
+        raise TypeError(f"{where}: rankings is {kind_of(rankings)}; give indices, torch.int64.")
+    k = rankings.shape[-1]
+    if k > shape[-1]:
+        raise ValueError(f"{where}: rankings lists {k} documents of {shape[-1]}; list fewer.")
+    queries = shape[:-1]
+    if rankings.shape[:-1][len(rankings.shape) - 1 - len(queries) :] != queries:
+        raise ValueError(
+            f"{where}: rankings has shape {tuple(rankings.shape)} for documents {tuple(shape)}; "
+            "only add sample axes in front."
+        )
+    outside = (rankings < 0) | (rankings >= shape[-1])
+    rising = rankings.sort(-1).values
+    wrong = outside.any(-1) | (rising[..., 1:] == rising[..., :-1]).any(-1)
+    if wrong.any():
+        index = wrong.nonzero()[0].tolist()
+        raise ValueError(
+            f"{where}: rankings{index} = {rankings[wrong][0].tolist()} does not name {k} different "
+            f"documents of {shape[-1]}."
+        )
+    padding_last(where, rankings, mask)
+
+
+def padding_last(where: str, rankings: Tensor, mask: Tensor | None) -> None:
+    """Refuse rankings ``(S, …, k)`` that place padding before a real document."""
     if mask is None:
         return
-    is_real = mask.expand(rankings.shape).gather(-1, rankings)
+    is_real = mask.expand(*rankings.shape[:-1], mask.shape[-1]).gather(-1, rankings)
     too_early = (is_real[..., 1:] & ~is_real[..., :-1]).any(-1)
     if too_early.any():
         index = too_early.nonzero()[0].tolist()

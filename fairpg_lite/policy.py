@@ -87,9 +87,13 @@ class PlackettLuce:
 
     @torch.no_grad()
     def sample(
-        self, sample_shape: tuple[int, ...] = (), generator: torch.Generator | None = None
+        self,
+        sample_shape: tuple[int, ...] = (),
+        generator: torch.Generator | None = None,
+        *,
+        k: int | None = None,
     ) -> Tensor:
-        """Draw rankings.
+        """Draw rankings, or their first k places.
 
         Scores plus Gumbel noise -log(-log U), sorted: the same distribution as drawing from the
         top, document by document (chapter 3, eq-03-gumbel). In float64, so that noise on a score
@@ -98,34 +102,54 @@ class PlackettLuce:
         Args:
             sample_shape: Axes of the draws, in front of those of the queries.
             generator: Where the noise comes from; None is torch's own stream.
+            k: Draw the first k places only, which is quicker for a short page of a long list; the
+                same noise gives the same places. None is the whole list.
 
         Returns:
-            ``(*sample_shape, …, n)``, the document at each position.
+            ``(*sample_shape, …, n)``, or k instead of n: the document at each position.
         """
         _check_sample_shape(sample_shape)
+        if k is not None:
+            _check_places("sample", k, self.scores.shape[-1])
         shape = (*sample_shape, *self.scores.shape)
         keys = torch.empty(shape, dtype=torch.float64, device=self.scores.device)
         # U = 0 would put a real document among the padding at -inf.
         keys.uniform_(generator=generator).clamp_(min=1e-300)
         negative_gumbel = keys.log_().neg_().log_()  # negative, as the sort ascends
-        return negative_gumbel.sub_(self._masked_scores()).argsort(dim=-1)
+        arrival = negative_gumbel.sub_(self._masked_scores())
+        if k is None:
+            return arrival.argsort(dim=-1)
+        return arrival.topk(k, dim=-1, largest=False, sorted=True).indices
 
     @property
     def mode(self) -> Tensor:
         """The most probable ranking ``(…, n)``, by score and ties by index (chapter 3)."""
         return self._masked_scores().argsort(dim=-1, descending=True, stable=True)
 
-    def log_prob(self, rankings: Tensor) -> Tensor:
-        """Log-probability of rankings (chapter 3, eq-03-log, eq-03-gradient).
+    def log_prob(self, rankings: Tensor, *, k: int | None = None) -> Tensor:
+        """Log-probability of rankings, or of their first k places.
+
+        Chapter 3, eq-03-log, eq-03-gradient.
 
         Args:
-            rankings: ``(S, …, n)``, all documents, padding last.
+            rankings: ``(S, …, n)``, all documents, padding last; with ``k`` lists ``(S, …, k)`` or
+                longer ones, of which the first k places count.
+            k: How many places; None is the whole list.
 
         Returns:
             ``(S, …)``, with a gradient in the scores.
         """
-        _check.permutations("log_prob", rankings, self.scores.shape, self.mask)
-        return log_steps(self.scores, rankings, self.mask).sum(-1).to(self.dtype)
+        if k is None:
+            _check.permutations("log_prob", rankings, self.scores.shape, self.mask)
+            return log_steps(self.scores, rankings, self.mask).sum(-1).to(self.dtype)
+        _check_places("log_prob", k, self.scores.shape[-1])
+        if rankings.shape[-1] < k:
+            raise ValueError(
+                f"log_prob: rankings has {rankings.shape[-1]} places and k is {k}; give k places."
+            )
+        places = rankings[..., :k]
+        _check.first_places("log_prob", places, self.scores.shape, self.mask)
+        return log_first_steps(self._masked_scores(), places).sum(-1).to(self.dtype)
 
     def softmax_entropy(self) -> Tensor:
         """Entropy ``(…)`` of Softmax(scores), the first draw (chapter 6, eq-06-entropy).
@@ -329,12 +353,16 @@ class DoublyStochastic:
             masks = torch.ones(matrices.shape[:-1], dtype=torch.bool)
         else:
             masks = self.mask.cpu().reshape(-1, n)
-        return [_lottery(matrix, mask) for matrix, mask in zip(matrices, masks, strict=True)]
+        lotteries = []
+        for matrix, mask in zip(matrices, masks, strict=True):
+            weights, rankings = _lottery(matrix, mask)
+            lotteries.append((weights.to(self.matrix.device), rankings.to(self.matrix.device)))
+        return lotteries
 
     def expected_value(self, metric: "Metric") -> Tensor:
         """The mean ``(…)`` of ``metric(rankings (S, …, n)) -> (S, …)`` over the decomposition."""
         longest = max(len(weights) for weights, _ in self.lotteries)
-        weights = torch.zeros(longest, len(self.lotteries), dtype=torch.float64)
+        weights = self.lotteries[0][0].new_zeros(longest, len(self.lotteries))
         rankings = self.mode.reshape(1, len(self.lotteries), -1).repeat(longest, 1, 1)
         for query, (query_weights, query_rankings) in enumerate(self.lotteries):
             weights[: len(query_weights), query] = query_weights
@@ -472,6 +500,18 @@ def log_steps(scores: Tensor, rankings: Tensor, mask: Tensor | None) -> Tensor:
     return torch.where(placed > -math.inf, placed - log_remaining, 0.0)
 
 
+def log_first_steps(masked_scores: Tensor, places: Tensor) -> Tensor:
+    """Log-probability of each of the first k draws ``(S, …, k)``; padding has score -inf."""
+    scores = masked_scores - masked_scores.detach().amax(-1, keepdim=True)
+    scores = scores.expand(*places.shape[:-1], scores.shape[-1])
+    placed = scores.gather(-1, places)
+    not_shown = scores.scatter(-1, places, -math.inf)
+    # Documents from the end of the list to its beginning, those that are not shown before them.
+    from_behind = torch.cat([not_shown.logsumexp(-1, keepdim=True), placed.flip(-1)], dim=-1)
+    log_remaining = from_behind.logcumsumexp(-1)[..., 1:].flip(-1)
+    return torch.where(placed > -math.inf, placed - log_remaining, 0.0)
+
+
 def log_slopes(scores: Tensor, rankings: Tensor, mask: Tensor | None) -> Tensor:
     """Derivative of log pi by the score of the document at each position ``(S, …, n)``."""
     placed, is_safe = _scores_by_position(scores, rankings, mask)
@@ -506,6 +546,13 @@ def _lottery(matrix: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
     rankings = real[torch.from_numpy(places)]
     behind = padding.expand(len(rankings), len(padding))
     return torch.from_numpy(weights), torch.cat([rankings, behind], dim=-1)
+
+
+def _check_places(where: str, k: int, n: int) -> None:
+    if not _check.is_whole(k) or k < 1:
+        raise ValueError(f"{where}: k is {k!r}; give a whole number from 1.")
+    if k > n:
+        raise ValueError(f"{where}: k is {k} and there are {n} documents; give at most {n}.")
 
 
 def _check_sample_shape(sample_shape: tuple[int, ...]) -> None:

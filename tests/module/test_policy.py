@@ -1,5 +1,6 @@
 """Sampling, log-probability, mode, entropy of Plackett-Luce policies."""
 
+import itertools
 import math
 
 import pytest
@@ -192,3 +193,44 @@ def test_a_batch_of_no_queries_has_no_answers():
     assert group_disparity(policy.exposure(), torch.zeros(0, 4), rankings).shape == (0,)
     policy.exposure().sum().backward()
     assert scores.grad.shape == (0, 4)
+
+
+@pytest.mark.parametrize("n", [1, 3, 5])
+def test_the_first_places_against_enumeration(n):
+    """The probability of k places is that of all rankings that begin with them."""
+    s = scores(n)
+    policy = PlackettLuce(s)
+    for k in range(1, n + 1):
+        for places in itertools.permutations(range(n), k):
+            total = sum(ranking_probability(s, r) for r in all_rankings(n) if r[:k] == places)
+            found = policy.log_prob(torch.tensor(places), k=k).exp()
+            assert_close(found, total, rtol=0, atol=1e-12)
+
+
+def test_the_first_places_have_a_gradient_and_ignore_padding():
+    s = scores(6).requires_grad_()
+    places = PlackettLuce(s).sample((4,), torch.Generator().manual_seed(0), k=3)
+    assert torch.autograd.gradcheck(lambda x: PlackettLuce(x).log_prob(places, k=3), s)
+    wide = torch.nn.functional.pad(s, (0, 2), value=50.0)
+    mask = torch.arange(8) < 6
+    assert_close(
+        PlackettLuce(wide, mask).log_prob(places, k=3), PlackettLuce(s).log_prob(places, k=3)
+    )
+    (grad,) = torch.autograd.grad(PlackettLuce(wide, mask).log_prob(places, k=3).sum(), s)
+    assert torch.isfinite(grad).all()
+
+
+def test_the_first_places_are_those_of_the_whole_draw():
+    policy = PlackettLuce(torch.stack([scores(9), scores(9, seed=1)]))
+    whole = policy.sample((20,), torch.Generator().manual_seed(0))
+    first = policy.sample((20,), torch.Generator().manual_seed(0), k=4)
+    assert first.shape == (20, 2, 4)
+    assert (first == whole[..., :4]).all()
+    assert_close(policy.log_prob(whole, k=9), policy.log_prob(whole))
+
+
+def test_a_short_query_shows_all_it_has():
+    policy = PlackettLuce(scores(4), torch.tensor([True, False, True, False]))
+    places = policy.sample((50,), torch.Generator().manual_seed(0), k=3)
+    assert set(places[:, :2].flatten().tolist()) == {0, 2}
+    assert_close(policy.log_prob(places, k=3), policy.log_prob(places, k=2))

@@ -27,7 +27,7 @@ from checker.examine import (
 from checker.given import LAMBDAS, Terms, course_data, settings
 from checker.policies import LOG_PROB, bias, random_scores
 from fairpg_lite.relevance import exponential_gain, linear_gain
-from fairpg_lite.training.loop import objective_on
+from fairpg_lite.training import objective_on
 
 #: Seeds of `runs` and of `sweeps` on which every slip shows.
 TELLING_RUNS = (0, 3, 6, 8, 9, 13, 15, 17, 18)
