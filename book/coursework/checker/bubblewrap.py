@@ -183,11 +183,21 @@ def open_filter() -> Iterator[int | None]:
         os.close(reading)
 
 
+def package_folders() -> list[str]:
+    """The folders in which PyTorch and NumPy are installed."""
+    folders = [str(Path(str(package.__file__)).parents[1]) for package in (torch, np)]
+    return list(dict.fromkeys(folders))
+
+
+def python_path() -> str:
+    """PYTHONPATH for inside: the package, the two files, and where the others were found."""
+    return os.pathsep.join([str(INSIDE), *package_folders()])
+
+
 def _python_folders() -> list[Path]:
     """The folders that hold this Python and its packages, also where a link points to."""
     folders = [Path(p) for p in (sys.prefix, sys.exec_prefix, sys.base_prefix)]
-    for package in (torch, np):
-        folders.append(Path(str(package.__file__)).parents[1])
+    folders += [Path(folder) for folder in package_folders()]
     step = Path(sys.executable)
     for _ in range(20):
         folders.append(step.parent.parent)
@@ -237,7 +247,8 @@ def _command(hide: Iterable[Path]) -> list[str]:
 def find_sandbox(hide: tuple[str, ...] = ()) -> Sandbox:
     """bubblewrap ready for use, or why it is not; ``hide`` are folders of ours.
 
-    It is tried: a process is started that looks whether it can see or write what it must not.
+    It is tried: a process is started that looks whether it can see or write what it must not, and
+    whether it finds the packages.
     """
     if not sys.platform.startswith("linux"):
         return Sandbox(reason=f"bubblewrap needs Linux, and this is {sys.platform}")
@@ -266,12 +277,14 @@ def find_sandbox(hide: tuple[str, ...] = ()) -> Sandbox:
         "    sys.exit('a submission could write to its root')\n"
         "except OSError:\n"
         "    open('/tmp/probe', 'w').close()\n"
+        "import fairpg_lite\n"
     )
     with open_filter() as program:
         words = with_filter(command, program)
         try:
             done = subprocess.run(
-                [*words, sys.executable, "-I", "-S", "-c", looks],
+                [*words, sys.executable, "-P", "-c", looks],
+                env={"PYTHONPATH": python_path(), "PATH": os.environ.get("PATH", "")},
                 capture_output=True,
                 text=True,
                 check=False,
@@ -281,7 +294,8 @@ def find_sandbox(hide: tuple[str, ...] = ()) -> Sandbox:
         except (OSError, subprocess.TimeoutExpired) as error:
             return Sandbox(reason=f"bubblewrap does not start: {error}")
     if done.returncode != 0:
-        return Sandbox(reason=f"bubblewrap does not work here: {done.stderr.strip()[-300:]}")
+        last = done.stderr.strip().splitlines()[-1:]
+        return Sandbox(reason=f"bubblewrap does not work here: {' '.join(last)[:300]}")
     version = subprocess.run(["bwrap", "--version"], capture_output=True, text=True, check=False)
     return Sandbox(tuple(command), version=version.stdout.strip() or "bubblewrap")
 

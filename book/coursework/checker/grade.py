@@ -27,7 +27,7 @@ import torch
 
 import fairpg_lite
 from checker import TASKS, WEEKS, disparities, examined, tasks_of
-from checker.bubblewrap import INSIDE, Sandbox, open_filter, with_filter
+from checker.bubblewrap import INSIDE, Sandbox, open_filter, python_path, with_filter
 from checker.given import Answer, generator_in
 from checker.names import as_lines
 
@@ -193,7 +193,7 @@ class Session:
         """What to run, and the folders it is told of, inside the sandbox or without one."""
         if self.sandbox:
             program = INSIDE / "checker" / "sandbox.py"
-            scratch, packages = "/tmp", str(INSIDE)
+            scratch, packages = "/tmp", python_path()
         else:
             program = HERE / "sandbox.py"
             scratch, packages = self.scratch, str(Path(fairpg_lite.__file__).parents[1])
