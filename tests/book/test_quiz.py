@@ -12,7 +12,8 @@ import torch
 
 import fairpg_lite as fpg
 from experiments.claims import Check, Estimate, decide
-from experiments.claims.measures import ahead
+from experiments.claims.quantities import ahead
+from fairpg_lite.sweeps import load_cells
 from tools.check_chapters import ROOT
 
 PAGES = sorted((ROOT / "book").glob("quiz_*.md"))
@@ -132,7 +133,7 @@ def per_query(method):
 
 def behind_rank_svm(method):
     """NDCG@10 less RankSVM's, with the interval of chapter 10's figure, over queries and seeds."""
-    cells = fpg.load_cells(ROOT / "results" / "mslr")
+    cells = load_cells(ROOT / "results" / "mslr")
     return ahead(method, "rank_svm", "test_ndcg_at_10")(cells)
 
 
