@@ -27,7 +27,7 @@ def whole_file(path: str | Path) -> Iterator[Path]:
     """
     target = Path(path)
     _clear_abandoned(target)
-    temporary = target.with_name(f".{target.name}.{secrets.token_hex(8)}.part")
+    temporary = temporary_path(target)
     try:
         yield temporary
         os.replace(temporary, target)
@@ -38,6 +38,11 @@ def whole_file(path: str | Path) -> Iterator[Path]:
     finally:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
+
+
+def temporary_path(target: Path) -> Path:
+    """A path beside ``target`` that no other writer has."""
+    return target.with_name(f".{target.name}.{secrets.token_hex(8)}.part")
 
 
 def write_whole(path: str | Path, content: str | bytes) -> Path:

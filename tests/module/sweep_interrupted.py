@@ -32,8 +32,8 @@ def main(function: str, jobs: int, out: Path) -> None:
     announce_the_first()
     train = synthetic(30, seed=0)
     test = synthetic(6, seed=1)
-    # By autograd, a second and more for each run.
-    config = TrainConfig(epochs=40, lr=0.1, compiled=False)
+    # By autograd, a second or so for each run.
+    config = TrainConfig(epochs=25, lr=0.1, compiled=False)
     if function == "tradeoff":
         tradeoff(train, test, LAMS, SEEDS, out=out, config=config, jobs=jobs, progress=False)
     else:

@@ -757,3 +757,22 @@ def test_a_result_must_not_have_the_name_of_a_column(tmp_path, monkeypatch, name
     with pytest.raises(ValueError, match=message):
         collect(tmp_path)
     assert len(load_cells(tmp_path)) == 1
+
+
+def test_collecting_waits_for_another_and_outlives_a_killed_one(tmp_path):
+    """The lock is a file: whoever has left one behind for long is gone."""
+    records = quiet(Plain(), [0], range(2), tmp_path)
+    with _files.locked(tmp_path):
+        other = threading.Thread(target=collect, args=[tmp_path])
+        other.start()
+        other.join(0.2)
+        assert other.is_alive()
+        assert not (tmp_path / "table.csv").exists()
+    other.join()
+    assert load_cells(tmp_path) == records
+    lock = tmp_path / ".lock"
+    lock.touch()
+    long_ago = time.time() - 31
+    os.utime(lock, (long_ago, long_ago))
+    collect(tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["table.csv", "table.json"]
