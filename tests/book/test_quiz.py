@@ -264,7 +264,12 @@ def test_the_hat_of_quiz_three():
     """At the largest price the policy has the NDCG of a lottery, on the stored test queries."""
     trained = ("mslr", "fair_pg_rank-linear-entropy0")
     _, test = fpg.mslr_sample(dtype=torch.float64)
-    hat = fpg.evaluate(lambda x: torch.zeros(x.shape[:-1]).double(), test, k=10, samples=1)
+    hat = fpg.evaluate(
+        lambda features: torch.zeros(features.shape[:-1]).double(),
+        test,
+        measures=("ndcg_at_k", "d_ind"),
+        k=10,
+    )
     stated = {
         short(stored_mean(*trained, lam, f"test_policy_{name}"), digits)
         for lam in (0, 100)
