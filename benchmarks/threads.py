@@ -30,7 +30,7 @@ PROBLEMS = (
 )
 ROUNDS = 3
 #: What `fit` decides, and what it would cost never or always to share the work.
-WAYS = {"fit": train.SHARED, "one thread": float("inf"), "all threads": 0.0}
+WAYS = {"fit": epochs.SHARED, "one thread": float("inf"), "all threads": 0.0}
 
 
 def problem(kind: str, batch: int, n: int, d: int, shared: float) -> Callable[[], None]:

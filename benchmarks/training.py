@@ -44,7 +44,7 @@ from fairpg_lite.compiled.kernels.sampled import sampled_terms
 from fairpg_lite.exact import exact_err
 from fairpg_lite.metrics import satisfaction
 from fairpg_lite.scorers import score
-from fairpg_lite.training.loop import _Run
+from fairpg_lite.training.run import Run
 
 COMMAND = "python -m benchmarks.training"
 # Queries per round: a random handful for the literal loop, more for autograd by single queries, and
@@ -121,7 +121,7 @@ def measure(
                 compiled=fast,
             )
             key = way if fast else f"autograd {way}"
-            work[key] = _Run(scorer(), part, config, None).epoch
+            work[key] = Run(scorer(), part, config).epoch
             queries[key] = len(part)
     work["reading"] = reading_epoch(data)
     idle = _timing.interleaved(work, ROUNDS)

@@ -48,7 +48,7 @@ def short(number, digits):
 def stored(data, method, lam, name):
     """One value per seed from the stored table, read as plain CSV."""
     with open(ROOT / "results" / data / "table.csv", encoding="utf-8", newline="") as table:
-        rows = [row for row in csv.DictReader(table) if row["method"] == method]
+        rows = [row for row in csv.DictReader(table) if row["experiment"] == method]
     return [json.loads(row[name]) for row in rows if float(row["lam"]) == lam]
 
 

@@ -457,9 +457,9 @@ def _():
     "two sweeps on one directory share a temporary file",
 )
 def _():
-    from fairpg_lite._files import own_name
+    from fairpg_lite._files import temporary_path
 
-    swap(own_name, lambda stem, suffix: f"{stem}.0-1-0{suffix}")
+    swap(temporary_path, lambda target: target.with_name(f".{target.name}.part"))
 
 
 @caught_by(
@@ -467,12 +467,12 @@ def _():
     "resuming trusts a file because it is there",
 )
 def _():
-    from fairpg_lite.sweeps.records import read_cell
+    from fairpg_lite.sweeps.records import read_record
 
     def wrong(path):
-        return read_cell(path) or ({"status": "done"} if path.exists() else None)
+        return read_record(path) or ({"status": "done"} if path.exists() else None)
 
-    swap(read_cell, wrong)
+    swap(read_record, wrong)
 
 
 @caught_by(
@@ -480,7 +480,7 @@ def _():
     "collecting removes the files before the table is there",
 )
 def _():
-    from fairpg_lite.sweeps.records import write_table
+    from fairpg_lite.sweeps.tables import write_table
 
     def wrong(out, *args, **options):
         for path in out.rglob("lam=*_seed=*.json"):
@@ -495,7 +495,7 @@ def _():
     "a cell's streams depend on what ran before it in the process",
 )
 def _():
-    from fairpg_lite.sweeps.running import same_world
+    from fairpg_lite.sweeps.computing import same_world
 
     @contextmanager
     def wrong(seed: int, dtype: torch.dtype) -> Iterator[None]:

@@ -96,7 +96,7 @@ def test_exact_step_is_the_gradient_of_the_objective():
     def objective(weights):
         with torch.no_grad():
             scorer.linear.weight.copy_(weights.unsqueeze(0))
-        result = evaluate(scorer, data, samples=1)
+        result = evaluate(scorer, data)
         return result.ndcg - 3.0 * result.d_group
 
     h, slope = 1e-5, []
@@ -161,7 +161,7 @@ def test_patience_ends_the_run_and_keeps_the_best_weights():
     assert history.stopped == "patience"
     assert len(history) < 200
     best = max(history.valid_utility)
-    assert evaluate(scorer, valid, samples=1).ndcg == pytest.approx(best, abs=1e-6)
+    assert evaluate(scorer, valid).ndcg == pytest.approx(best, abs=1e-6)
 
 
 def test_the_history_tells_of_the_epoch_that_is_kept():
@@ -307,7 +307,7 @@ def test_fairness_weight_trades_ndcg_for_disparity_on_the_synthetic_data():
                 lam=lam, method="exact", lr=0.1, lr_decay=0.7, epochs=12, batch_size=10, seed=seed
             )
             fit(scorer, data, config, progress=False)
-            result, (one, two) = evaluate(scorer, data, samples=1), theta(scorer).tolist()
+            result, (one, two) = evaluate(scorer, data), theta(scorer).tolist()
             rows.append((result.ndcg, result.d_group, two / one))
         figures[lam] = torch.tensor(rows).mean(0).tolist()
     ndcg, disparity, ratio = zip(*figures.values(), strict=True)
@@ -476,9 +476,11 @@ def test_one_sample_is_fine_without_a_baseline():
     assert TrainConfig(samples=1, method="exact").samples == 1
 
 
-def test_no_queries_to_validate_on_are_said():
+def test_no_queries_are_said():
     data = synthetic(n_queries=3)
-    with pytest.raises(ValueError, match="the validation set holds no query"):
+    with pytest.raises(ValueError, match="fit: the dataset holds no query"):
+        fit(linear(), data[:0], quick(), progress=False)
+    with pytest.raises(ValueError, match="fit: the validation set holds no query"):
         fit(linear(), data, quick(), data[:0], progress=False)
 
 
