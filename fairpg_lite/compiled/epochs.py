@@ -51,6 +51,7 @@ def why_not(scorer: nn.Module, dataset: RankingDataset, config: TrainConfig) -> 
         "the features are not one contiguous float32 or float64 array": not right,
         f"utility is {config.utility!r}": not config.is_linear,
         f"disparity is {config.disparity!r}": config.disparity not in _DISPARITIES,
+        f"pooled is {config.pooled!r}": config.pooled != "query",
         f"the scorer is on {weights[0].device}": weights[0].device.type != "cpu",
         "several processes train together": together,
     }

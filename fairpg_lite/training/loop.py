@@ -22,6 +22,7 @@ from fairpg_lite.compiled import epochs as compiled
 from fairpg_lite.compiled.epochs import SHARED
 from fairpg_lite.data import RankingDataset
 from fairpg_lite.objective import Terms, ideals
+from fairpg_lite.pooling import Pool, check_poolable
 from fairpg_lite.scorers import eval_mode, score
 from fairpg_lite.training.checkpoint import AFRESH, CHECKPOINT, load_checkpoint, run_of
 from fairpg_lite.training.config import TrainConfig
@@ -83,16 +84,22 @@ def objective_on(
     """Mean utility and disparity of the training objective on ``dataset``, exact where possible.
 
     A utility that is not linear in exposure is averaged over 100 rankings drawn with a fixed seed.
-    The scorer is in eval mode meanwhile.
+    The scorer is in eval mode meanwhile. A disparity that is pooled is that of all queries
+    together; under `torch.distributed`, the mean of the processes' pools, by their queries.
     """
     first = next(scorer.parameters())
     generator = torch.Generator(first.device).manual_seed(0)
     exact = dataclasses.replace(config, method="exact", samples=100, tolerance=1e-6)
     sums = torch.zeros(3, dtype=torch.float64, device=first.device)
+    pools: list[Pool] = []
     with eval_mode(scorer):
         for batch in dataset.to(device=first.device).batches(64, dtype=first.dtype, reuse=True):
-            terms = exact.terms(score(scorer, batch), batch, generator)
+            terms, exposure = exact.terms_and_exposure(score(scorer, batch), batch, generator)
             sums += torch.stack([*(t.sum() for t in terms[:2]), batch.mask[:, 0].sum()])
+            if config.pooled != "query":
+                pools.append(exact.pool_of(exposure, batch))
+    if pools:
+        sums[1] = sums[2] * exact.pooled_disparity(Pool.joined(pools))
     utility_sum, disparity_sum, count = _total(sums).tolist()
     return utility_sum / count, disparity_sum / count
 
@@ -241,6 +248,9 @@ def _check_data(dataset: RankingDataset, valid: RankingDataset | None, config: T
     if config.lam > 0 and config.needs_groups and dataset.groups is None:
         found = f"disparity={config.disparity!r} with lam > 0 needs groups"
         raise ValueError(f"fit: {found}; give the dataset some, or choose 'd_ind'.")
+    check_poolable("fit", dataset, config.pooled)
+    if valid is not None:
+        check_poolable("fit", valid, config.pooled)
     sound = bool(dataset.features.sum().isfinite())  # one pass; a large sum may overflow, too
     for name, query in () if sound else zip(dataset.query_ids.tolist(), dataset, strict=True):
         _check.finite("fit", f"features of query {name}, at ", query.features)
