@@ -35,7 +35,7 @@ from tools.chromium import NAMES, find  # noqa: E402
 torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
 NO_BROWSER = f"no browser: none of {', '.join(NAMES)} is on the PATH"
 # Fixtures that start a cluster, processes, or a test run of their own.
-SLOW = {"cluster", "scheduler", "checkout", "run_on_copy", "process", "found"}
+SLOW = {"cluster", "scheduler", "checkout", "run_with", "process", "found"}
 LONG = ("slow", "browser", "build", "chapter")
 
 collect_ignore_glob = ["_build/*", ".venv/*", "build/*"]
@@ -111,12 +111,6 @@ def built_book():
             assert build.returncode == 0, f"`make book` failed:\n{build.stdout[-6000:]}"
             stamp.write_text(run)
     return ROOT / "_build" / "html"
-
-
-@pytest.fixture(scope="session")
-def built_again(built_book):
-    """What `make book` says on top of the built book."""
-    return make_book()
 
 
 def make_book(*overrides):

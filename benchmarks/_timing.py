@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from fairpg_lite.sweeps import records as _records
+from fairpg_lite.sweeps.provenance import commit, versions
 
 RESULTS = Path(__file__).parent / "results"
 
@@ -62,8 +62,8 @@ def provenance(command: str) -> dict[str, Any]:
     """Where a result file comes from."""
     return {
         "command": command,
-        "commit": _records.commit(),
-        **_records.versions(),
+        "commit": commit(),
+        **versions(),
         "machine": platform.machine(),
         "threads": torch.get_num_threads(),
     }

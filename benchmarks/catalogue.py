@@ -14,7 +14,7 @@ import torch
 
 from benchmarks import _timing
 from fairpg_lite import LinearScorer, RankingDataset, TrainConfig
-from fairpg_lite.training.loop import _Run
+from fairpg_lite.training.run import Run
 
 COMMAND = "python -m benchmarks.catalogue"
 BASE = {"queries": 1000, "documents": 24, "features": 136, "samples": 10}
@@ -47,11 +47,11 @@ def epoch(way: str, samples: int, **shape: int) -> Callable[[], None]:
     """One pass of Fair-PG-Rank with D_ind and a linear scorer."""
     method, size = WAYS[way]
     config = TrainConfig(
-        lam=1.0, disparity="individual", method=method, batch_size=size, samples=samples, lr=1e-5
+        lam=1.0, disparity="d_ind", method=method, batch_size=size, samples=samples, lr=1e-5
     )
     data = dataset(**shape)
     scorer = LinearScorer(data.n_features, generator=torch.Generator().manual_seed(0))
-    return _Run(scorer, data, config, None).epoch
+    return Run(scorer, data, config).epoch
 
 
 def measure(small: bool) -> dict[str, dict[str, dict[str, float]]]:

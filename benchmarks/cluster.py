@@ -26,31 +26,39 @@ import distributed
 import torch
 
 from benchmarks import _timing
-from benchmarks.sweep import SyntheticFairPGRank, stop_workers
-from fairpg_lite import Cell, grid, run_cells
+from benchmarks.sweep import authors_schedule, stop_workers
+from fairpg_lite.sweeps import Cell, grid, run_cells
 
 COMMAND = "python -m benchmarks.cluster"
 SCHEDULER = "dask scheduler --port 0 --dashboard-address :0 --scheduler-file cluster.json"
 WORKER = "dask worker --nthreads 1 --dashboard-address :0 --scheduler-file cluster.json"
-WORKERS, ROUNDS, FINISHED = 2, 2, 4  # a worker is killed when four cells are stored
+WORKERS = 2
+ROUNDS = 2
+STORED = 4  # a worker is killed when so many cells are stored
 Records = list[dict[str, Any]]
 
 
-def run(cells: list[Cell], kill: Callable[[], object] | None = None, **how: Any) -> Records:
-    """The cells from an empty directory; ``kill`` is called as soon as FINISHED are stored."""
+def run(
+    cells: list[Cell],
+    *,
+    jobs: int = 1,
+    scheduler: str | None = None,
+    kill: Callable[[], object] | None = None,
+) -> Records:
+    """The cells from an empty directory; ``kill`` is called as soon as STORED are stored."""
     with tempfile.TemporaryDirectory() as out:
         over = threading.Event()
 
         def watch() -> None:
             while not over.wait(0.01):
-                if kill and len(list(Path(out).rglob("lam=*.json"))) >= FINISHED:
+                if kill and len(list(Path(out).rglob("lam=*.json"))) >= STORED:
                     kill()
                     return
 
         watcher = threading.Thread(target=watch)
         watcher.start()
         try:
-            return run_cells(cells, out, progress=False, **how)
+            return run_cells(cells, out, jobs=jobs, scheduler=scheduler, progress=False)
         finally:
             over.set()
             watcher.join()
@@ -106,55 +114,57 @@ def kill_one_of_loky() -> None:
 
 def measure(cells: list[Cell], rounds: int) -> dict[str, Any]:
     """Seconds of each way: the start, the first sweep, later ones, and one with a loss."""
-    found: dict[str, Records] = {}
+    records: dict[str, Records] = {}
 
-    def timed(name: str, **how: Any) -> float:
+    def timed(name: str, **options: Any) -> float:
         def work() -> None:
-            found[name] = run(cells, **how)
+            records[name] = run(cells, **options)
 
         return _timing.seconds(work)
 
     stop_workers()
     spent: dict[str, dict[str, float]] = {"one process": {}, "joblib": {}, "dask": {}}
-    spent["joblib"]["first sweep"] = timed("joblib first", n_jobs=WORKERS)
+    spent["joblib"]["first sweep"] = timed("joblib first", jobs=WORKERS)
     cold = time.perf_counter()
     with cluster() as (address, workers):
         spent["dask"]["start"] = time.perf_counter() - cold
         spent["dask"]["first sweep"] = timed("dask first", scheduler=address)
         ways: dict[str, dict[str, Any]] = {
-            "one process": {"n_jobs": 1},
-            "joblib": {"n_jobs": WORKERS},
+            "one process": {"jobs": 1},
+            "joblib": {"jobs": WORKERS},
             "dask": {"scheduler": address},
         }
         later = _timing.interleaved(
-            {name: partial(timed, name, **how) for name, how in ways.items()}, rounds
+            {name: partial(timed, name, **options) for name, options in ways.items()}, rounds
         )
         for name, seconds in later.items():
             spent[name]["later sweep"] = seconds
         spent["joblib"]["worker killed"] = timed(
-            "joblib killed", n_jobs=WORKERS, kill=kill_one_of_loky
+            "joblib killed", jobs=WORKERS, kill=kill_one_of_loky
         )
         spent["dask"]["worker killed"] = timed(
             "dask killed", scheduler=address, kill=partial(end, workers[0])
         )
         lost = [worker.poll() is not None for worker in workers]
-    results = {name: [cell["result"] for cell in records] for name, records in found.items()}
+    results = {}
+    for name, stored in records.items():
+        results[name] = [record["result"] for record in stored]
     return {
         "cells": len(cells),
         "seconds": spent,
         "workers lost": sum(lost),
-        "same numbers": all(found == results["one process"] for found in results.values()),
+        "same numbers": all(result == results["one process"] for result in results.values()),
     }
 
 
 def main(small: bool = False) -> None:
     """Measure, print and store; ``--small`` stores nothing."""
     torch.set_num_threads(1)
-    experiment = SyntheticFairPGRank(1 if small else 10)
-    cells = grid(experiment, (0, 1, 5, 25), range(2 if small else 4))
+    epochs = 1 if small else 10
+    cells = grid(authors_schedule(epochs), (0, 1, 5, 25), range(2 if small else 4))
     load = os.getloadavg()[0]
-    found = measure(cells, 1 if small else ROUNDS)
-    print(json.dumps(found, indent=1), flush=True)
+    measured = measure(cells, 1 if small else ROUNDS)
+    print(json.dumps(measured, indent=1), flush=True)
     if not small:
         _timing.store(
             "cluster",
@@ -163,8 +173,8 @@ def main(small: bool = False) -> None:
             commands=[SCHEDULER, *[WORKER] * WORKERS],
             cores=os.cpu_count(),
             load=round(load, 1),
-            epochs=experiment.epochs,
-            **found,
+            epochs=epochs,
+            **measured,
         )
 
 

@@ -45,11 +45,13 @@ def main() -> None:
     torch = _timing.interleaved({"torch": lambda: subprocess.run(yardstick, check=True)}, 3)
     chapters = {}
     for path in sorted(BOOK.glob("[0-9]*.ipynb")):
-        chapters[path.stem] = found = read_through(path)
-        first, last = (found[key] / torch["torch"] for key in ("first", "last"))
+        seconds = read_through(path)
+        chapters[path.stem] = seconds
+        first = seconds["first"] / torch["torch"]
+        last = seconds["last"] / torch["torch"]
         print(
-            f"{path.stem:<24} first result {found['first']:5.1f} s ({first:4.1f} x import torch), "
-            f"whole chapter {found['last']:5.1f} s ({last:4.1f} x)",
+            f"{path.stem:<24} first result {seconds['first']:5.1f} s ({first:4.1f} x import "
+            f"torch), whole chapter {seconds['last']:5.1f} s ({last:4.1f} x)",
             flush=True,
         )
     _timing.store("first_result", COMMAND, seconds={**torch, "chapters": chapters})

@@ -3,6 +3,7 @@
 python -m benchmarks.gradients
 """
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -24,44 +25,60 @@ def problem() -> tuple[Tensor, Tensor]:
     return scores, torch.randint(0, 5, (QUERIES, N), generator=g).double()
 
 
-def gradient(scores: Tensor, relevance: Tensor, **how: Any) -> Tensor:
-    """Gradient of NDCG - D_ind by the scores, query by query ``(Q, n)``."""
-    exposure = PlackettLuce(scores).exposure(**how)
+def exact_gradient(scores: Tensor, relevance: Tensor, tolerance: float) -> Tensor:
+    """Gradient of NDCG - D_ind by the scores, query by query ``(Q, n)``, without sampling."""
+    return gradient(scores, relevance, PlackettLuce(scores).exposure(tolerance=tolerance))
+
+
+def sampled_gradient(
+    scores: Tensor,
+    relevance: Tensor,
+    samples: int,
+    baseline: str | None,
+    generator: torch.Generator | None = None,
+) -> Tensor:
+    """The paper's estimate of it, from drawn rankings."""
+    exposure = PlackettLuce(scores).sampled_exposure(
+        samples=samples, baseline=baseline, generator=generator
+    )
+    return gradient(scores, relevance, exposure)
+
+
+def gradient(scores: Tensor, relevance: Tensor, exposure: Tensor) -> Tensor:
+    """Gradient ``(Q, n)`` of NDCG - D_ind of an exposure by the scores."""
     value = expected_ndcg(exposure, relevance) - individual_disparity(exposure, relevance)
     return torch.autograd.grad(value.sum(), scores)[0]
 
 
-def in_a_row(*problem: Tensor, **how: Any) -> None:
+def in_a_row(estimate: Callable[[], Tensor]) -> None:
     """Several at once: the first after a much larger way finds its memory given back."""
     for _ in range(ROW):
-        gradient(*problem, **how)
+        estimate()
 
 
 def main() -> None:
     """Root mean square error over queries and five draws, relative to the true gradient."""
     torch.set_num_threads(1)
     scores, relevance = problem()
-    truth = gradient(scores, relevance, tolerance=1e-12)
+    truth = exact_gradient(scores, relevance, tolerance=1e-12)
     rows: list[dict[str, Any]] = []
-    settings: dict[str, list[tuple[float, dict]]] = {
-        baseline or "none": [
-            (s, {"method": "sample", "samples": s, "baseline": baseline}) for s in SAMPLES
-        ]
-        for baseline in (None, "mean", "loo")
-    }
-    settings["exact"] = [(t, {"tolerance": t}) for t in TOLERANCES]
-    work = {}
-    for name, choices in settings.items():
-        for setting, how in choices:
-            errors = []
-            for seed in range(1 if name == "exact" else 5):
-                g = torch.Generator().manual_seed(seed)
-                got = gradient(scores, relevance, generator=g, **how)
-                errors.append((got - truth).square().sum(-1) / truth.square().sum(-1))
-            error = float(torch.stack(errors).mean().sqrt())
-            rows.append({"way": name, "setting": setting, "error": error})
-            work[f"{name} {setting}"] = partial(in_a_row, scores, relevance, **how)
-            print(f"{name:>6} {setting:>8g}: relative error {error:9.2e}")
+    work: dict[str, Callable[[], None]] = {}
+
+    def add(way: str, setting: float, draws: list[Tensor], again: Callable[[], Tensor]) -> None:
+        squares = [(g - truth).square().sum(-1) / truth.square().sum(-1) for g in draws]
+        error = float(torch.stack(squares).mean().sqrt())
+        rows.append({"way": way, "setting": setting, "error": error})
+        work[f"{way} {setting}"] = partial(in_a_row, again)
+        print(f"{way:>6} {setting:>8g}: relative error {error:9.2e}")
+
+    for baseline in (None, "mean", "loo"):
+        for samples in SAMPLES:
+            estimate = partial(sampled_gradient, scores, relevance, samples, baseline)
+            draws = [estimate(torch.Generator().manual_seed(seed)) for seed in range(5)]
+            add(baseline or "none", samples, draws, estimate)
+    for tolerance in TOLERANCES:
+        exact = partial(exact_gradient, scores, relevance, tolerance)
+        add("exact", tolerance, [exact()], exact)
     # All in turn: a busy spell of the machine then slows every way alike.
     for row, spent in zip(rows, _timing.interleaved(work, 15).values(), strict=True):
         row["seconds"] = spent / QUERIES / ROW

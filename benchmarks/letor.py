@@ -5,14 +5,13 @@ python -m benchmarks.letor
 
 import os
 import tempfile
-import time
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
-import numpy as np
 import torch
 from sklearn.datasets import load_svmlight_file
 
+from benchmarks import _timing
 from experiments import yahoo_files
 from experiments.stand_in import yahoo_like
 from fairpg_lite.data import RankingDataset, load_letor, save_letor
@@ -21,22 +20,21 @@ from fairpg_lite.data.mslr import mslr_raw
 REPEATS = 5
 
 
-def _seconds(function: Callable[[], object]) -> float:
-    start = time.perf_counter()
-    function()
-    return time.perf_counter() - start
-
-
 def reader_row(name: str, dataset: RankingDataset, suffix: str, directory: Path) -> str:
     """Both readers in turn, so that a busy machine slows both; medians and their ratio."""
     file = directory / f"{name.replace(' ', '_')}.txt{suffix}"
     save_letor(dataset, file)
-    ours, theirs = [], []
-    for _ in range(REPEATS):
-        ours.append(_seconds(lambda: load_letor(file, n_features=dataset.n_features)))
-        theirs.append(_seconds(lambda: load_svmlight_file(str(file), query_id=True)))
-    a, b = float(np.median(ours)), float(np.median(theirs))
-    return f"{name + suffix:<26}{dataset.n_documents:>10,}{a:>10.2f}{b:>14.2f}{a / b:>8.2f}"
+    readers = {
+        "ours": partial(load_letor, file, n_features=dataset.n_features),
+        "scikit-learn": partial(load_svmlight_file, str(file), query_id=True),
+    }
+    spent = _timing.interleaved(readers, REPEATS)
+    ours = spent["ours"]
+    theirs = spent["scikit-learn"]
+    return (
+        f"{name + suffix:<26}{dataset.n_documents:>10,}{ours:>10.2f}{theirs:>14.2f}"
+        f"{ours / theirs:>8.2f}"
+    )
 
 
 def cache_row(n_queries: int, directory: Path) -> str:
@@ -46,8 +44,8 @@ def cache_row(n_queries: int, directory: Path) -> str:
         save_letor(stand_in, directory / f"set1.{part}.txt")
         yahoo_files.PUBLISHED_COUNTS[part] = (n_queries, stand_in.n_documents)
     os.environ["XDG_CACHE_HOME"] = str(directory / "cache")
-    first = _seconds(lambda: yahoo_files.yahoo(directory))
-    second = _seconds(lambda: yahoo_files.yahoo(directory))
+    first = _timing.seconds(partial(yahoo_files.yahoo, directory))
+    second = _timing.seconds(partial(yahoo_files.yahoo, directory))
     return f"yahoo(): first load {first:.2f} s, from the cache {second:.3f} s"
 
 
@@ -65,7 +63,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         print(cache_row(300, Path(name)))
     for n_queries in (1000, 19_944):
-        seconds = _seconds(lambda n=n_queries: yahoo_like(n))  # type: ignore[misc]
+        seconds = _timing.seconds(partial(yahoo_like, n_queries))
         print(f"yahoo_like({n_queries}): {seconds:.2f} s")
 
 

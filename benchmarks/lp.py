@@ -11,8 +11,9 @@ import torch
 from torch import Tensor
 
 from benchmarks import _timing
-from fairpg_lite import exponential_gain, group_disparity, position_bias
+from fairpg_lite import group_disparity, position_bias
 from fairpg_lite.post_processing import fair_ranking_lp, group_rows
+from fairpg_lite.relevance import exponential_gain
 
 LAM = 100.0
 Query = tuple[Tensor, Tensor]

@@ -31,7 +31,7 @@ torch.set_num_threads(1)
 queries, path, method, way = int(sys.argv[1]), sys.argv[2], sys.argv[3], sys.argv[4] == "compiled"
 data = RankingDataset.load(path) if path else yahoo_like(queries, seed=0)
 config = TrainConfig(
-    method=method, disparity="individual", lam=1.0, batch_size=64, epochs=1, compiled=way
+    method=method, disparity="d_ind", lam=1.0, batch_size=64, epochs=1, compiled=way
 )
 fit(LinearScorer(data.n_features), data, config, progress=False)
 size = sum(x.nbytes for x in (data.features, data.relevance, data.offsets))

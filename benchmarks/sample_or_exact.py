@@ -9,54 +9,59 @@ x is below zero it still gets a gradient at times. On balance it acts like a sma
 8 measures this). Exact training has none of it.
 """
 
+from dataclasses import dataclass
+from typing import Any
+
 import torch
+from tqdm import tqdm
 
 from benchmarks import _timing
-from fairpg_lite import LinearScorer, TrainConfig, evaluate, fit, synthetic
-from fairpg_lite._extras import progress_bar
+from benchmarks.sweep import SyntheticQueries
+from fairpg_lite import LinearScorer, TrainConfig
+from fairpg_lite.sweeps import FairPGRank, Run, grid
 
 COMMAND = "python -m benchmarks.sample_or_exact"
-LAMBDAS = (0, 1, 3, 5, 8, 10, 25)
+LAMS = (0, 1, 3, 5, 8, 10, 25)
 SEEDS = 20
-WAYS: dict[str, dict] = {
-    "sample, S = 10": {"method": "sample", "samples": 10},
-    "sample, S = 100": {"method": "sample", "samples": 100},
-    "exact": {"method": "exact"},
+WAYS = {
+    "sample, S = 10": TrainConfig(lr=0.1, lr_decay=0.5, epochs=5, samples=10),
+    "sample, S = 100": TrainConfig(lr=0.1, lr_decay=0.5, epochs=5, samples=100),
+    "exact": TrainConfig(lr=0.1, lr_decay=0.5, epochs=5, method="exact"),
 }
 
 
-def run(lam: float, seed: int, how: dict) -> dict[str, float]:
-    """One training run; the figures are exact and on the training queries, as in the paper."""
-    data = synthetic(seed=seed)
-    scorer = LinearScorer(2, generator=torch.Generator().manual_seed(seed))
-    config = TrainConfig(lam=lam, lr=0.1, lr_decay=0.5, epochs=5, seed=seed, **how)
-    history = fit(scorer, data, config, progress=False)
-    result = evaluate(scorer, data, samples=1)
-    one, two = scorer.linear.weight.flatten().tolist()
-    return {
-        "ndcg": result.ndcg,
-        "d_group": result.d_group,
-        "seen_d_group": history.disparity[-1],
-        "theta1": one,
-        "theta2": two,
-    }
+@dataclass(frozen=True)
+class WithWeights(FairPGRank):
+    """The figures are exact and on the training queries, as in the paper; and the two weights."""
+
+    def measure(self, run: Run) -> dict[str, Any]:
+        """NDCG and D_group, D_group as the last epoch saw it, and the weights."""
+        assert isinstance(run.scorer, LinearScorer)
+        measured = super().measure(run)
+        theta1, theta2 = run.scorer.linear.weight.flatten().tolist()
+        return {
+            "ndcg": measured["ndcg"],
+            "d_group": measured["d_group"],
+            "seen_d_group": run.history.disparity[-1],
+            "theta1": theta1,
+            "theta2": theta2,
+        }
 
 
 def main() -> None:
     """Run the grid, print the means and store everything."""
     torch.set_num_threads(1)
-    cells = []
-    with progress_bar("runs", len(WAYS) * len(LAMBDAS) * SEEDS, "run") as bar:
-        for way, how in WAYS.items():
-            for lam in LAMBDAS:
-                for seed in range(SEEDS):
-                    cells.append({"way": way, "lam": lam, "seed": seed, **run(lam, seed, how)})
-                    bar.update(1)
-    _timing.store("sample_or_exact", COMMAND, seeds=list(range(SEEDS)), cells=cells)
+    runs = []
+    for way, config in WAYS.items():
+        experiment = WithWeights(SyntheticQueries(), config)
+        for cell in tqdm(grid(experiment, LAMS, range(SEEDS)), desc=way):
+            measured = experiment(cell.lam, cell.seed)
+            runs.append({"way": way, "lam": cell.lam, "seed": cell.seed, **measured})
+    _timing.store("sample_or_exact", COMMAND, seeds=list(range(SEEDS)), cells=runs)
     print(f"{'way':<18}{'lambda':>7}{'NDCG':>9}{'D_group':>10}{'seen':>9}{'theta2/theta1':>15}")
     for way in WAYS:
-        for lam in LAMBDAS:
-            mean = means(cells, way, lam)
+        for lam in LAMS:
+            mean = means(runs, way, lam)
             ratio = mean["theta2"] / mean["theta1"]
             print(
                 f"{way:<18}{lam:>7}{mean['ndcg']:>9.4f}{mean['d_group']:>10.5f}"
@@ -64,10 +69,11 @@ def main() -> None:
             )
 
 
-def means(cells: list[dict], way: str, lam: float) -> dict[str, float]:
-    mine = [c for c in cells if c["way"] == way and c["lam"] == lam]
+def means(runs: list[dict[str, Any]], way: str, lam: float) -> dict[str, float]:
+    """The means over the seeds of one way and lambda."""
+    seeds = [run for run in runs if run["way"] == way and run["lam"] == lam]
     names = ("ndcg", "d_group", "seen_d_group", "theta1", "theta2")
-    return {name: sum(c[name] for c in mine) / len(mine) for name in names}
+    return {name: sum(run[name] for run in seeds) / len(seeds) for name in names}
 
 
 if __name__ == "__main__":

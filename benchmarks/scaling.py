@@ -28,7 +28,10 @@ def update(
 
     def run() -> None:
         policy = PlackettLuce(scores)
-        exposure = policy.exposure(method=method, samples=samples, generator=g, tolerance=1e-5)
+        if method == "exact":
+            exposure = policy.exposure(tolerance=1e-5)
+        else:
+            exposure = policy.sampled_exposure(samples=samples, generator=g)
         value = expected_dcg(exposure, relevance) - individual_disparity(exposure, relevance)
         torch.autograd.grad(value.sum(), scores)
 

@@ -16,46 +16,43 @@ from typing import Any
 import torch
 
 from benchmarks import _timing
-from fairpg_lite import (
-    Cell,
-    LinearScorer,
-    TrainConfig,
-    evaluate,
-    fit,
-    grid,
-    run_cells,
-    synthetic,
-)
+from fairpg_lite import TrainConfig, synthetic
+from fairpg_lite.sweeps import Cell, FairPGRank, Splits, grid, run_cells
 
 COMMAND = "python -m benchmarks.sweep"
-LAMBDAS, SEEDS, ROUNDS = (0, 1, 5, 25), range(4), 3
+LAMS = (0, 1, 5, 25)
+SEEDS = range(4)
+ROUNDS = 3
 
 
 @dataclass(frozen=True)
-class SyntheticFairPGRank:
-    """The authors' schedule on the synthetic data of section 4.2, for a number of epochs."""
+class SyntheticQueries:
+    """The synthetic data of section 4.2, drawn anew for every seed; trained and measured on."""
 
-    epochs: int = 5
-    samples: int = 10
-    name = "fair_pg_rank"
-
-    def __call__(self, lam: float, seed: int) -> dict[str, Any]:
+    def load(self, seed: int) -> Splits:
+        """The queries of a seed."""
         data = synthetic(seed=seed)
-        scorer = LinearScorer(2, generator=torch.Generator().manual_seed(seed))
-        config = TrainConfig(
-            lam=lam, lr=0.1, lr_decay=0.5, epochs=self.epochs, samples=self.samples, seed=seed
-        )
-        fit(scorer, data, config, progress=False)
-        result = evaluate(scorer, data, samples=1)
-        return {"ndcg": result.ndcg, "d_group": result.d_group}
+        return Splits(data, data)
 
 
-def run(cells: list[Cell], n_jobs: int) -> list[dict]:
+def authors_schedule(epochs: int) -> FairPGRank:
+    """Fair-PG-Rank by the authors' schedule on the synthetic data, for a number of epochs."""
+    return FairPGRank(
+        SyntheticQueries(),
+        TrainConfig(lr=0.1, lr_decay=0.5, epochs=epochs, samples=10),
+        evaluate_options={"measures": ("ndcg", "d_group")},
+        name="fair_pg_rank",
+    )
+
+
+def run(cells: list[Cell], jobs: int) -> list[dict[str, Any]]:
+    """The records of the cells, from an empty directory."""
     with tempfile.TemporaryDirectory() as out:
-        return run_cells(cells, out, n_jobs=n_jobs, progress=False)
+        return run_cells(cells, out, jobs=jobs, progress=False)
 
 
 def stop_workers() -> None:
+    """End the processes that joblib keeps for the next sweep."""
     from joblib.externals.loky import get_reusable_executor
 
     get_reusable_executor().shutdown(wait=True, kill_workers=True)
@@ -66,15 +63,16 @@ def measure(cells: list[Cell], rounds: int) -> dict[str, Any]:
     spent = _timing.interleaved({"1": partial(run, cells, 1), "2": partial(run, cells, 2)}, rounds)
     stop_workers()
     cold = _timing.seconds(partial(run, cells, 2))
-    one, two = ([cell["result"] for cell in run(cells, n)] for n in (1, 2))
-    cost = sum(cell["seconds"] for cell in run(cells, 1))
+    in_one = [record["result"] for record in run(cells, 1)]
+    in_two = [record["result"] for record in run(cells, 2)]
+    cost = sum(record["seconds"] for record in run(cells, 1))
     return {
         "cells": len(cells),
         "seconds": spent,
         "speed-up": spent["1"] / spent["2"],
         "cold start": cold - spent["2"],
         "overhead of one process per cell": (spent["1"] - cost) / len(cells),
-        "same numbers": one == two,
+        "same numbers": in_one == in_two,
     }
 
 
@@ -83,8 +81,7 @@ def main(small: bool = False) -> None:
     torch.set_num_threads(1)
     rows = []
     for epochs in (1,) if small else (1, 5, 10):
-        experiment = SyntheticFairPGRank(epochs)
-        cells = grid(experiment, LAMBDAS[:2] if small else LAMBDAS, SEEDS)
+        cells = grid(authors_schedule(epochs), LAMS[:2] if small else LAMS, SEEDS)
         row = {"epochs": epochs, **measure(cells, 1 if small else ROUNDS)}
         rows.append(row)
         print(

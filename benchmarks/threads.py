@@ -11,7 +11,7 @@ import torch
 
 from benchmarks import _timing
 from fairpg_lite import LinearScorer, MLPScorer, RankingDataset, TrainConfig, fit
-from fairpg_lite.compiled import epochs as compiled
+from fairpg_lite.compiled import epochs
 from fairpg_lite.training import loop as train
 
 COMMAND = "python -m benchmarks.threads"
@@ -30,7 +30,7 @@ PROBLEMS = (
 )
 ROUNDS = 3
 #: What `fit` decides, and what it would cost never or always to share the work.
-WAYS = {"fit": train.SHARED, "one thread": float("inf"), "all threads": 0.0}
+WAYS = {"fit": epochs.SHARED, "one thread": float("inf"), "all threads": 0.0}
 
 
 def problem(kind: str, batch: int, n: int, d: int, shared: float) -> Callable[[], None]:
@@ -46,7 +46,7 @@ def problem(kind: str, batch: int, n: int, d: int, shared: float) -> Callable[[]
 
     def run() -> None:
         scorer = LinearScorer(d) if kind == "linear" else MLPScorer(d)
-        with patch.object(train, "SHARED", shared), patch.object(compiled, "SHARED", shared):
+        with patch.object(train, "SHARED", shared), patch.object(epochs, "SHARED", shared):
             fit(scorer, data, config, progress=False)
 
     return run

@@ -22,7 +22,7 @@ import torch
 from numba import njit
 from torch import nn
 
-from benchmarks import _timing, literal
+from benchmarks import _timing
 from experiments.stand_in import yahoo_like
 from fairpg_lite import (
     LinearScorer,
@@ -32,14 +32,19 @@ from fairpg_lite import (
     TrainConfig,
     evaluate,
     german_credit,
+    reference,
 )
 from fairpg_lite.compiled.epochs import Epoch
-from fairpg_lite.compiled.kernels import _FAST, exact, log_weights, sampled
-from fairpg_lite.compiled.loops import backward, forward, update
+from fairpg_lite.compiled.kernels.adam import update
+from fairpg_lite.compiled.kernels.arguments import Optimizer
+from fairpg_lite.compiled.kernels.exact import exact_terms, fill_log_weights
+from fairpg_lite.compiled.kernels.kernel import FASTMATH
+from fairpg_lite.compiled.kernels.network import backward, forward
+from fairpg_lite.compiled.kernels.sampled import sampled_terms
 from fairpg_lite.exact import exact_err
 from fairpg_lite.metrics import satisfaction
 from fairpg_lite.scorers import score
-from fairpg_lite.training.loop import _Run
+from fairpg_lite.training.run import Run
 
 COMMAND = "python -m benchmarks.training"
 # Queries per round: a random handful for the literal loop, more for autograd by single queries, and
@@ -62,14 +67,21 @@ print(json.dumps(time.perf_counter() - start))
 def literal_epoch(
     scorer: nn.Module, data: RankingDataset, samples: int, lam: float, disparity: str
 ) -> Callable[[], None]:
-    """The literal loop over the queries of ``data``."""
+    """The paper's loop over the queries of ``data``, taken literally."""
     optimizer = torch.optim.Adam(scorer.parameters(), lr=1e-5)
     generator = torch.Generator().manual_seed(0)
-    rest = {"lam": lam, "samples": samples, "disparity": disparity, "generator": generator}
+    queries = list(data)
 
     def run() -> None:
-        for query in data:
-            literal.step(scorer, optimizer, query, **rest)  # type: ignore[arg-type]
+        reference.fair_pg_rank(
+            scorer,
+            optimizer,
+            queries,
+            disparity=disparity,
+            lam=lam,
+            samples=samples,
+            generator=generator,
+        )
 
     return run
 
@@ -109,7 +121,7 @@ def measure(
                 compiled=fast,
             )
             key = way if fast else f"autograd {way}"
-            work[key] = _Run(scorer(), part, config, None).epoch
+            work[key] = Run(scorer(), part, config).epoch
             queries[key] = len(part)
     work["reading"] = reading_epoch(data)
     idle = _timing.interleaved(work, ROUNDS)
@@ -124,47 +136,53 @@ def measure(
     }
 
 
-@njit(error_model="numpy", fastmath=_FAST)  # not cached: a cache would not notice other kernels
-def walk(part, x, problem, times, hidden, opt, theta, noise, layer, scores, slope, grad):
+@njit(error_model="numpy", fastmath=FASTMATH)  # not cached: it is not in the kernels' folder
+def walk(
+    part, features, problem, times, hidden, optimizer, theta, noise, layer, scores, slope, grad
+):
     """One part of an update by single queries, for each query in turn."""
     for q in range(len(problem.offsets) - 1):
         rows = slice(problem.offsets[q], problem.offsets[q + 1])
-        s, g = scores[rows], slope[rows]
+        query_scores = scores[rows]
+        query_slope = slope[rows]
+        n = len(query_scores)
         if part == "forward":
-            forward(x[rows], theta, hidden, layer[rows], s)
+            forward(features[rows], theta, hidden, layer[rows], query_scores)
         elif part == "backward":
-            backward(x[rows], theta, hidden, layer[rows], g, grad)
+            backward(features[rows], theta, hidden, layer[rows], query_slope, grad)
         elif part == "Adam":
-            update(theta, grad, opt, 1)
+            update(theta, grad, optimizer, 1)
         elif problem.samples > 0:
-            draws = noise[: problem.samples * len(s)].reshape((problem.samples, len(s)))
-            sampled(s, draws, problem, q, g)
+            query_noise = noise[: problem.samples * n].reshape((problem.samples, n))
+            sampled_terms(query_scores, query_noise, problem, q, query_slope)
         else:
-            log_w = np.empty(len(s))
-            lowest = log_weights(s, times.widest[len(s)], log_w)
-            exact(s, log_w, lowest, len(s), problem, times, q, g)
+            log_w = np.empty(n)
+            lowest = fill_log_weights(query_scores, times.widest_gap[n], log_w)
+            exact_terms(query_scores, log_w, lowest, n, problem, times, q, query_slope)
 
 
 def parts(data: RankingDataset, model: type) -> dict:
     """Microseconds per query of what an update consists of, beside lower bounds."""
     scorer = model(data.n_features, generator=torch.Generator().manual_seed(0))
-    optimizer = torch.optim.Adam(scorer.parameters())
+    adam = torch.optim.Adam(scorer.parameters())
     work: dict[str, Callable[[], object]] = {}
     for method in ("sample", "exact"):
-        config = TrainConfig(lam=1.0, disparity="individual", method=method, samples=10)
-        own = Epoch(scorer, data, config, optimizer)
-        theta = torch.cat([p.detach().flatten() for p in own.parameters]).numpy()
-        opt = (0.0, 0.0, 0.9, 0.999, 1e-8, np.zeros_like(theta), np.zeros_like(theta))
-        noise = np.random.default_rng(0).gumbel(size=10 * int(own.lengths.max()))
-        layer = np.empty((data.n_documents, max(own.hidden, 1)), theta.dtype)
+        config = TrainConfig(lam=1.0, disparity="d_ind", method=method, samples=10)
+        epoch = Epoch(scorer, data, config, adam, batch_size=1)
+        theta = torch.cat([p.detach().flatten() for p in epoch.parameters]).numpy()
+        moments = (np.zeros_like(theta), np.zeros_like(theta))
+        optimizer = Optimizer(0.0, 0.0, 0.9, 0.999, 1e-8, *moments)
+        noise = np.random.default_rng(0).gumbel(size=10 * int(epoch.lengths.max()))
+        layer = np.empty((data.n_documents, max(epoch.hidden, 1)), theta.dtype)
         scores, slope = np.zeros((2, data.n_documents))
-        known = (own.features, own.problem, own.times, own.hidden, opt, theta, noise)
+        known = (epoch.features, epoch.problem, epoch.times, epoch.hidden, optimizer, theta, noise)
         room = (layer, scores, slope, np.zeros_like(theta))
         for part in ("forward", "backward", "Adam", method):
             work[part] = partial(walk, part, *known, *room)
     work["reading"] = reading_epoch(data)
-    if own.hidden:
-        weight, by_layer = torch.rand(own.hidden, data.n_features), torch.from_numpy(layer)
+    if epoch.hidden:
+        weight = torch.rand(epoch.hidden, data.n_features)
+        by_layer = torch.from_numpy(layer)
         work["products"] = lambda: (data.features @ weight.T, by_layer.T @ data.features)
     spent = _timing.interleaved(work, ROUNDS)
     return {"model": model.__name__} | {k: v / len(data) * 1e6 for k, v in spent.items()}
@@ -236,8 +254,8 @@ def main() -> None:
     """Measure, print and store."""
     torch.set_num_threads(1)
     problems = [
-        ("Yahoo-shaped", yahoo_like(MANY, seed=0), 10, "individual"),
-        ("German Credit", german_credit(seed=0)[0], 25, "group"),
+        ("Yahoo-shaped", yahoo_like(MANY, seed=0), 10, "d_ind"),
+        ("German Credit", german_credit(seed=0)[0], 25, "d_group"),
     ]
     rows: list[dict] = []
     for name, data, samples, disparity in problems:

@@ -24,11 +24,11 @@ def require(module: str, extra: str) -> ModuleType:
 
 def progress_bar(description: str, total: int, unit: str = "it", enabled: bool = True) -> Any:
     """A context with a progress bar on stderr; nothing to see unless ``enabled`` and with tqdm."""
-    try:
-        if enabled:
+    if enabled:
+        try:
             from tqdm.auto import tqdm
-
+        except ModuleNotFoundError:
+            pass
+        else:
             return tqdm(total=total, desc=description, unit=unit, unit_scale=True, file=sys.stderr)
-    except ModuleNotFoundError:
-        pass
     return nullcontext(SimpleNamespace(update=lambda n: None, set_postfix=lambda **shown: None))

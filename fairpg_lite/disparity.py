@@ -6,7 +6,7 @@ free from whichever exposure it is given. One value per query; averaging is the 
 
 import inspect
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from functools import lru_cache
 from typing import Any, Protocol
 
@@ -96,13 +96,22 @@ def disparity_of(
     return value
 
 
-@lru_cache(maxsize=256)
 def takes(function: Callable[..., object], argument: str) -> bool:
     """Whether ``function`` has an argument of this name."""
+    if isinstance(function, Hashable):
+        return argument in _remembered_arguments(function)
+    return argument in _arguments(function)
+
+
+def _arguments(function: Callable[..., object]) -> frozenset[str]:
     try:
-        return argument in inspect.signature(function).parameters
+        return frozenset(inspect.signature(function).parameters)
     except (TypeError, ValueError):  # written in C: no signature to read
-        return False
+        return frozenset()
+
+
+# Asked for at every update of a training, where reading a signature would be noticed.
+_remembered_arguments = lru_cache(maxsize=256)(_arguments)
 
 
 def individual_disparity(

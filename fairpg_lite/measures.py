@@ -67,7 +67,7 @@ class Options:
     position_bias: Tensor | None = None
     """Attention per position, ``(n,)`` or longer; None is 1/log2(1+j)."""
     samples: int | None = None
-    """Rankings to draw for a measure of whole rankings; None: exact, where there is an exact way,
+    """Rankings to draw for a measure of whole rankings; None is exact where there is an exact way,
     and `SAMPLES` elsewhere."""
     tolerance: float = TOLERANCE
     """Accuracy of what is integrated."""
@@ -145,7 +145,7 @@ class Measure:
     undefined: float
     """What a query without an answer counts; NaN leaves it out of the mean."""
     needs: tuple[str, ...] = ()
-    """What must be there beside relevance: "groups", "posterior" or nothing."""
+    """What must be there beside relevance, "groups", "posterior" or nothing."""
     math_label: str = ""
     """The label on an axis, if it is a formula."""
     function: Disparity | None = None

@@ -1,12 +1,16 @@
-r"""Where the exact integrals are read: at a few nodes z_m and times t (chapter 4).
+r"""Where the exact integrals are evaluated: at a few nodes :math:`z_m` and log-times (chapter 4).
 
-A position bias as a short sum of powers, :math:`v(1 + k) = \sum_m a_m z_m^k`, makes the exposure of
-a document a sum of rank generating functions. For the logarithmic discount a handful of real nodes
-between 0 and 1 suffice; anything else (a cut-off, a measured curve) has nodes on a circle.
+*Nodes.* A position bias written as a short sum of powers,
+:math:`v(1 + k) = \sum_m a_m z_m^k`, makes the exposure of a document a sum of rank generating
+functions. For the logarithmic discount a handful of real nodes between 0 and 1 suffice; any other
+position bias (a cut-off, a measured curve) has nodes on a circle.
+
+*Times.* The integral over the time of arrival is a trapezoid sum over a grid of log-times.
 """
 
 import math
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -14,54 +18,107 @@ from torch import Tensor
 
 from fairpg_lite.exposure import position_bias
 
+# A longer sum of real powers is slower than the circle, which is exact.
 _MOST_NODES = 40
+
+# --- Nodes -------------------------------------------------------------------------------------
 
 
 def discount_nodes(
     n: int, bias: Tensor | None, tolerance: float, dtype: torch.dtype
 ) -> tuple[Tensor, Tensor]:
-    """Nodes z and coefficients a, each ``(M,)``, with ``v(1 + k) = Re sum_m a_m z_m**k``, k < n."""
+    r"""Nodes and coefficients ``(M,)`` of a position bias as a sum of powers.
+
+    .. math:: v(1 + k) = \mathrm{Re} \sum_m a_m z_m^k , \qquad 0 \le k < n .
+
+    Args:
+        n: The number of positions.
+        bias: The position bias ``(n,)``; None is 1/log2(1+j).
+        tolerance: The largest error of the sum at any position.
+        dtype: The floating-point format of the nodes; complex nodes get its complex counterpart.
+
+    Returns:
+        The nodes :math:`z_m` and the coefficients :math:`a_m`, each ``(M,)``, real or complex.
+        They are cached and shared: do not write to them.
+
+    >>> nodes, coefficients = discount_nodes(3, None, 1e-6, torch.float64)
+    >>> (coefficients * nodes ** torch.arange(3).unsqueeze(-1)).sum(-1)
+    tensor([1.0000, 0.6309, 0.5000], dtype=torch.float64)
+    """
     if bias is None:
         return named_nodes("log2", n, None, tolerance, dtype)
-    return _fitted(bias.detach().cpu().double().numpy().tobytes(), tolerance, dtype)
+    return _fitted_nodes(bias.detach().cpu().double().numpy().tobytes(), tolerance, dtype)
 
 
 @lru_cache(maxsize=1024)
 def named_nodes(
     kind: str, n: int, k: int | None, tolerance: float, dtype: torch.dtype
 ) -> tuple[Tensor, Tensor]:
-    """The same of a `position_bias` by name; shared, so never written to.
+    """Nodes and coefficients ``(M,)`` of a position bias that `position_bias` knows by name.
 
-    If the whole list counts the fit is made for 16, 24, 32, 48, 64, ... positions, so that queries
-    of different lengths share one.
+    Args:
+        kind: The position bias, "log2" or another name that `position_bias` takes.
+        n: The number of positions.
+        k: The last position that anybody looks at; None is the whole list.
+        tolerance: The largest error of the sum at any position.
+        dtype: The floating-point format of the nodes.
+
+    Returns:
+        The same as `discount_nodes`. They are cached and shared: do not write to them.
     """
     if k is None or k >= n:
-        power = max(16, 1 << (n - 1).bit_length())
-        n, k = (3 * power // 4 if 16 < n <= 3 * power // 4 else power), None
+        k = None
+        n = _fitted_length(n)
     bias = position_bias(n, kind, k=k, dtype=torch.float64)
-    return _fitted(bias.numpy().tobytes(), tolerance, dtype)
+    return _fitted_nodes(bias.numpy().tobytes(), tolerance, dtype)
+
+
+def _fitted_length(n: int) -> int:
+    """The least of 16, 24, 32, 48, 64, ... that is at least n, so that many lengths share a fit."""
+    power = max(16, 1 << (n - 1).bit_length())
+    three_quarters = 3 * power // 4
+    if 16 < n <= three_quarters:
+        return three_quarters
+    return power
 
 
 @lru_cache(maxsize=256)
-@torch.inference_mode(False)
-def _fitted(bias: bytes, tolerance: float, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+@torch.inference_mode(False)  # the cached tensors must be fit for a gradient later on
+def _fitted_nodes(bias: bytes, tolerance: float, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+    """Nodes and coefficients of a position bias, given as the bytes of a float64 array."""
     values = np.frombuffer(bias, dtype=np.float64)
-    z, a = exponential_sum(values, tolerance) or circle(values, tolerance)
-    kind = dtype if np.isrealobj(z) else dtype.to_complex()
-    return torch.from_numpy(z).to(kind), torch.from_numpy(a).to(kind)
+    power_sum = exponential_sum(values, tolerance)
+    if power_sum is None:
+        power_sum = circle(values, tolerance)
+    nodes, coefficients = power_sum
+    node_dtype = dtype if np.isrealobj(nodes) else dtype.to_complex()
+    return torch.from_numpy(nodes).to(node_dtype), torch.from_numpy(coefficients).to(node_dtype)
 
 
 def exponential_sum(values: np.ndarray, tolerance: float) -> tuple[np.ndarray, np.ndarray] | None:
-    """The shortest sum of real powers within ``tolerance`` of ``values (n,)``, or None.
+    """The shortest sum of real powers within ``tolerance`` of ``values (n,)``.
 
     The rows of the Hankel matrix ``values[i + j]`` move by a factor z_m from one to the next, so
     the nodes are the eigenvalues of the shift on its leading singular vectors (known as ESPRIT).
+
+    Args:
+        values: The numbers to be written as a sum of powers, ``(n,)``.
+        tolerance: The largest error of the sum.
+
+    Returns:
+        Nodes and coefficients, each ``(M,)``, or None if no sum of at most 40 powers with nodes
+        between 0 and 1 is close enough.
+
+    >>> nodes, coefficients = exponential_sum(3.0 * 0.5 ** np.arange(6), 1e-9)
+    >>> float(nodes[0].round(9)), float(coefficients[0].round(9))
+    (0.5, 3.0)
     """
     n = len(values)
     rows = n // 2 + 1
     hankel = np.lib.stride_tricks.sliding_window_view(values, n - rows + 1)
     left = np.linalg.svd(hankel, full_matrices=False)[0]
-    for count in range(1, min(left.shape[1], rows - 1, _MOST_NODES) + 1):
+    most_nodes = min(left.shape[1], rows - 1, _MOST_NODES)
+    for count in range(1, most_nodes + 1):
         basis = left[:, :count]
         shift = np.linalg.lstsq(basis[:-1], basis[1:], rcond=None)[0]
         z = np.linalg.eigvals(shift)
@@ -77,17 +134,33 @@ def exponential_sum(values: np.ndarray, tolerance: float) -> tuple[np.ndarray, n
 
 
 def circle(values: np.ndarray, tolerance: float) -> tuple[np.ndarray, np.ndarray]:
-    """Nodes on a circle, exact for any ``values (n,)``; the lower half is folded into the upper.
+    """A sum of complex powers for any ``values (n,)``, with its nodes on a circle.
 
-    Their number is odd: at z = -1 a factor of the race could vanish. A bias that is zero beyond k
-    needs about 3 k, on a circle so small that higher powers fall below ``tolerance``.
+    The coefficients are a discrete Fourier transform. Values are real, so the nodes of the lower
+    half are the conjugates of the upper half's and are folded into them. The number of nodes on
+    the whole circle is odd: at z = -1 a factor of the race could vanish. Values that are zero
+    beyond position k need about 3 k nodes, on a circle so small that higher powers fall below
+    ``tolerance``.
+
+    Args:
+        values: The numbers to be written as the real part of a sum of powers, ``(n,)``.
+        tolerance: The largest error of the sum.
+
+    Returns:
+        Nodes and coefficients of the upper half circle, each ``(M,)`` and complex.
+
+    >>> nodes, coefficients = circle(np.array([1.0, 0.5, 0.25]), 1e-9)
+    >>> (coefficients * nodes ** np.arange(3)[:, None]).sum(-1).real.round(9).tolist()
+    [1.0, 0.5, 0.25]
     """
     n = len(values)
     last = int(np.flatnonzero(values).max(initial=0)) + 1
-    length, radius = n | 1, 1.0
     if 3 * last < n:
         length = (3 * last) | 1
         radius = tolerance ** (1.0 / length)
+    else:
+        length = n | 1
+        radius = 1.0
     m = np.arange(length // 2 + 1)
     z = radius * np.exp(2j * math.pi * m / length)
     k = np.arange(last)
@@ -96,23 +169,71 @@ def circle(values: np.ndarray, tolerance: float) -> tuple[np.ndarray, np.ndarray
     return z, a
 
 
+# --- The race ----------------------------------------------------------------------------------
+
+
 def reachable(tolerance: float, dtype: torch.dtype) -> float:
-    """No finer than the number format allows."""
+    """The tolerance, or the finest one that the number format can reach if that is coarser.
+
+    Args:
+        tolerance: The accuracy that is asked for, above 0 and below 0.1.
+        dtype: The floating-point format of the scores.
+
+    Returns:
+        ``tolerance``, but at least 1e-12 in float64 and 2e-6 in any other format.
+
+    Raises:
+        ValueError: If ``tolerance`` is not between 0 and 0.1.
+
+    >>> reachable(1e-10, torch.float64), reachable(1e-10, torch.float32)
+    (1e-10, 2e-06)
+    """
     if not 0.0 < tolerance < 0.1:
-        raise ValueError(f"exposure: tolerance is {tolerance}; give a number such as 1e-6.")
-    return max(tolerance, 1e-12 if dtype == torch.float64 else 2e-6)
+        raise ValueError(
+            f"exposure: tolerance is {tolerance}; "
+            "give a number above 0 and below 0.1, such as 1e-6."
+        )
+    finest = 1e-12 if dtype == torch.float64 else 2e-6
+    return max(tolerance, finest)
+
+
+def widest_gap(n: int, tolerance: float) -> float:
+    """The gap between neighbouring scores beyond which overtaking is negligible.
+
+    Args:
+        n: The number of documents of a query.
+        tolerance: The probability that counts as negligible.
+
+    Returns:
+        The least difference of log-weights that `log_weights` narrows wider ones to.
+
+    >>> round(widest_gap(10, 1e-10), 2)
+    30.63
+    """
+    return 3.0 - math.log(tolerance) + 2.0 * math.log(n)
 
 
 def log_weights(scores: Tensor, mask: Tensor | None = None, tolerance: float = 1e-10) -> Tensor:
-    """Scores ``(…, n)`` to log-weights ``(…, n)`` of a race whose weights sum to one.
+    """Log-weights ``(…, n)`` of a race whose weights sum to one, from ``scores (…, n)``.
 
-    A gap so wide that an overtaking has probability below ``tolerance`` is narrowed to the least
-    such gap: scores of ±1e4 cost no more than scores of ±40. Padding never arrives: ``-inf``.
+    A gap so wide that an overtaking has probability below ``tolerance`` is narrowed to
+    `widest_gap`, so that scores of ±1e4 cost no more than scores of ±40.
+
+    Args:
+        scores: One score per document, ``(…, n)``.
+        mask: True for a real document ``(…, n)``; padding gets ``-inf``, it never arrives.
+        tolerance: The probability of overtaking that counts as negligible.
+
+    Returns:
+        ``log_softmax`` of the scores, wide gaps narrowed, ``(…, n)``.
+
+    >>> log_weights(torch.tensor([0.0, 0.0, 1e4]))
+    tensor([-28.2231, -28.2231,   0.0000])
     """
     if mask is not None:
         scores = scores.masked_fill(~mask, -math.inf)
     n = scores.shape[-1]
-    widest = 3.0 - math.log(tolerance) + 2.0 * math.log(n)
+    widest = widest_gap(n, tolerance)
     log_w = scores.log_softmax(-1)
     # Weights are at most one, so the lightest document bounds every gap.
     if n == 1 or -_lowest(log_w) <= widest:
@@ -121,48 +242,130 @@ def log_weights(scores: Tensor, mask: Tensor | None = None, tolerance: float = 1
     gaps = (ordered[..., :-1] - ordered[..., 1:]).nan_to_num(0.0).clamp(max=widest)
     depth = torch.nn.functional.pad(gaps.cumsum(-1), (1, 0))
     narrowed = torch.zeros_like(scores).scatter(-1, order, -depth)
-    return (narrowed if mask is None else narrowed.masked_fill(~mask, -math.inf)).log_softmax(-1)
+    if mask is not None:
+        narrowed = narrowed.masked_fill(~mask, -math.inf)
+    return narrowed.log_softmax(-1)
 
 
 def _lowest(log_w: Tensor) -> float:
     """Log-weight of the lightest document of all queries; padding does not count."""
-    real = log_w.detach()
-    lowest = float(real.amin()) if real.numel() else 0.0  # no query at all
-    return lowest if lowest != -math.inf else float(real[real > -math.inf].amin())
+    values = log_w.detach()
+    if values.numel() == 0:  # no query at all
+        return 0.0
+    lowest = float(values.amin())
+    if lowest == -math.inf:
+        lowest = float(values[values > -math.inf].amin())
+    return lowest
 
 
-def times(log_w: Tensor, nodes: Tensor, tolerance: float) -> tuple[Tensor, Tensor]:
-    """When to look at the race ``(Q,)``, as log-times, and the weight of each look ``(Q,)``."""
+# --- Times -------------------------------------------------------------------------------------
+
+
+class TimeGrid(NamedTuple):
+    r"""The log-times :math:`x_k - e^{-x_k}` with :math:`x_k` = first + k step, k = 0, 1, ….
+
+    With :math:`\log t = x - e^{-x}` the integrand dies doubly exponentially at both ends, where
+    the trapezoid rule converges exponentially in 1/step. The grid ends when the lightest document
+    has arrived.
+    """
+
+    first: float
+    """x at the first log-time."""
+    step: float
+    """Distance of neighbours in x."""
+    arrival: float
+    """x by which a document of log-weight 0 has arrived, up to the tolerance."""
+
+    def count(self, lowest: float) -> int:
+        """The number of times for a race whose lightest document has log-weight ``lowest``."""
+        last = self.arrival - lowest
+        return max(2, math.ceil((last - self.first) / self.step) + 1)
+
+
+def grid_parameters(n: int, nodes: Tensor, tolerance: float) -> TimeGrid:
+    """The grid of log-times for queries of ``n`` documents, evaluated at ``nodes (M,)``.
+
+    Args:
+        n: The number of documents of the longest query.
+        nodes: The nodes of the position bias, real or complex.
+        tolerance: The accuracy of the integral.
+
+    Returns:
+        Where the grid begins, its step, and until when it goes on.
+
+    >>> round(grid_parameters(10, torch.tensor([0.5]), 1e-6).step, 4)
+    0.5791
+    """
     digits = -math.log(tolerance)
     step = 8.0 / digits
     if nodes.is_complex():
         # Near z = 1 the integrand varies as fast as the rank itself, which spreads like sqrt(n).
-        step = min(step, 4.0 / math.sqrt(digits * min(log_w.shape[-1], 2 * len(nodes))))
-    return time_grid(log_w, step, tolerance)
+        step = min(step, 4.0 / math.sqrt(digits * min(n, 2 * len(nodes))))
+    return _grid_of_step(step, tolerance)
 
 
-def time_grid(log_w: Tensor, step: float, tolerance: float) -> tuple[Tensor, Tensor]:
-    r"""Log-times and quadrature weights ``(Q,)`` of a trapezoid sum for :math:`\int f(t)\,dt/t`.
-
-    With :math:`\log t = x - e^{-x}` the integrand dies doubly exponentially at both ends, where
-    the trapezoid rule converges exponentially in 1/step. The ends are cut at ``tolerance``.
-    """
-    # x - exp(-x) = -reach at the left end: a few Newton steps from a close guess are plenty.
+def _grid_of_step(step: float, tolerance: float) -> TimeGrid:
+    """The grid with this step whose ends are cut at ``tolerance``."""
     reach = -math.log(tolerance)
+    # x - exp(-x) = -reach at the left end: a few Newton steps from a close guess are plenty.
     first = -math.log(reach)
     for _ in range(4):
         first -= (first - math.exp(-first) + reach) / (1.0 + math.exp(-first))
-    last = math.log(reach) - _lowest(log_w)
-    count = max(2, math.ceil((last - first) / step) + 1)
-    return _grid(first, step, count, log_w.dtype, log_w.device)
+    return TimeGrid(first, step, math.log(reach))
+
+
+def times(log_w: Tensor, nodes: Tensor, tolerance: float) -> tuple[Tensor, Tensor]:
+    """Log-times and quadrature weights ``(Q,)`` for a race, evaluated at ``nodes (M,)``.
+
+    Args:
+        log_w: Log-weights of the documents, ``(…, n)``, as `log_weights` makes them.
+        nodes: The nodes of the position bias, real or complex.
+        tolerance: The accuracy of the integral.
+
+    Returns:
+        The log-times and the weight of each in the sum, each ``(Q,)``. They are cached and
+        shared: do not write to them.
+    """
+    grid = grid_parameters(log_w.shape[-1], nodes, tolerance)
+    return _times_of(grid, log_w)
+
+
+def time_grid(log_w: Tensor, step: float, tolerance: float) -> tuple[Tensor, Tensor]:
+    r"""Log-times and weights ``(Q,)`` of a trapezoid sum for :math:`\int f(t)\,dt/t`.
+
+    The same as `times` with a step of one's own. `TimeGrid` says where the log-times lie.
+
+    Args:
+        log_w: Log-weights of the documents, ``(…, n)``.
+        step: The distance of neighbouring times in x.
+        tolerance: Where the two ends of the integral are cut.
+
+    Returns:
+        The log-times and the weight of each in the sum, each ``(Q,)``. They are cached and
+        shared: do not write to them.
+
+    >>> log_t, weight = time_grid(torch.tensor([0.5, 0.5]).log(), 0.35, 1e-10)
+    >>> t = log_t.exp()
+    >>> ((t * torch.exp(-t)) * weight).sum()  # the integral of exp(-t) from 0 to infinity
+    tensor(1.0000)
+    """
+    return _times_of(_grid_of_step(step, tolerance), log_w)
+
+
+def _times_of(grid: TimeGrid, log_w: Tensor) -> tuple[Tensor, Tensor]:
+    """Log-times and weights ``(Q,)`` of a grid, long enough for the lightest document."""
+    count = grid.count(_lowest(log_w))
+    return _times_made_once(grid.first, grid.step, count, log_w.dtype, log_w.device)
 
 
 @lru_cache(maxsize=256)
-@torch.inference_mode(False)
-def _grid(
+@torch.inference_mode(False)  # the cached tensors must be fit for a gradient later on
+def _times_made_once(
     first: float, step: float, count: int, dtype: torch.dtype, device: torch.device
 ) -> tuple[Tensor, Tensor]:
-    """Made once for each length; shared, so never written to, and fit for a gradient later on."""
+    """Log-times and weights of ``count`` points, shared by all calls, so never written to."""
     x = first + step * torch.arange(count, dtype=torch.float64, device=device)
     decay = torch.exp(-x)
-    return (x - decay).to(dtype), (step * (1.0 + decay)).to(dtype)
+    log_t = (x - decay).to(dtype)
+    weight = (step * (1.0 + decay)).to(dtype)
+    return log_t, weight

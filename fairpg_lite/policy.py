@@ -353,12 +353,16 @@ class DoublyStochastic:
             masks = torch.ones(matrices.shape[:-1], dtype=torch.bool)
         else:
             masks = self.mask.cpu().reshape(-1, n)
-        return [_lottery(matrix, mask) for matrix, mask in zip(matrices, masks, strict=True)]
+        lotteries = []
+        for matrix, mask in zip(matrices, masks, strict=True):
+            weights, rankings = _lottery(matrix, mask)
+            lotteries.append((weights.to(self.matrix.device), rankings.to(self.matrix.device)))
+        return lotteries
 
     def expected_value(self, metric: "Metric") -> Tensor:
         """The mean ``(…)`` of ``metric(rankings (S, …, n)) -> (S, …)`` over the decomposition."""
         longest = max(len(weights) for weights, _ in self.lotteries)
-        weights = torch.zeros(longest, len(self.lotteries), dtype=torch.float64)
+        weights = self.lotteries[0][0].new_zeros(longest, len(self.lotteries))
         rankings = self.mode.reshape(1, len(self.lotteries), -1).repeat(longest, 1, 1)
         for query, (query_weights, query_rankings) in enumerate(self.lotteries):
             weights[: len(query_weights), query] = query_weights

@@ -240,7 +240,8 @@ class PooledValue:
     @cached_property
     def lengths(self) -> Tensor:
         """Documents of each query ``(Q,)``."""
-        return torch.unique_consecutive(self.pool.queries, return_counts=True)[1]
+        counts: Tensor = torch.unique_consecutive(self.pool.queries, return_counts=True)[1]
+        return counts
 
     def interval(self) -> tuple[float, float]:
         """95 % bootstrap interval over queries."""

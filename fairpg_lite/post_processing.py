@@ -26,7 +26,7 @@ from fairpg_lite.exposure import position_bias
 from fairpg_lite.policy import DoublyStochastic
 from fairpg_lite.relevance import Gain, exponential_gain
 
-__all__ = ["fair_ranking_lp", "group_rows", "post_process"]
+__all__ = ["FairnessRows", "fair_ranking_lp", "group_rows", "post_process"]
 
 
 class FairnessRows(NamedTuple):

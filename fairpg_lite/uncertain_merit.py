@@ -23,7 +23,7 @@ def phi_fairness(position_probs: Tensor, posterior: Tensor, mask: Tensor | None 
     relevance from the posterior for each query, and ranking by it, has phi = 1.
 
     Args:
-        position_probs: ``(…, n, n)`` [document, position], what ``policy.position_probs()`` returns.
+        position_probs: ``(…, n, n)`` [document, position], as ``policy.position_probs()`` returns.
         posterior: ``(D, …, n)``, D draws of all documents' relevance; documents that tie in a draw
             share the places that they fill together.
         mask: ``(…, n)``, True for a real document; None: all are real.

@@ -102,7 +102,8 @@ def nash_welfare_loss(
     r"""Minus the mean log of impact: Nash social welfare over documents, as a loss.
 
     :math:`-\frac1m \sum_i \log(v_i M_i)` over the m documents with merit (Saito and Joachims 2022
-    maximise the sum over items, whose impact is over many queries: ``pooled="item"``). A document without exposure makes it infinite.
+    maximise the sum over items, whose impact is over many queries: ``pooled="item"``). A document
+    without exposure makes it infinite.
 
     Args:
         exposure: ``(…, n)``.

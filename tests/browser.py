@@ -1,7 +1,7 @@
 """What the browser tests share: an open page that remembers its complaints, and what to ask of it.
 
 A page is asked by small JavaScript functions. Each returns what is wrong, so that a failing test
-shows it; tests/test_browser_checks.py plants a flaw for each.
+shows it; tests/book/test_browser_checks.py plants a flaw for each.
 """
 
 import importlib.util

@@ -1,9 +1,16 @@
 """Printed numbers that rounding decides: `make fragile`, or `python -m tools.fragile`.
 
-Every chapter is run again with its inputs and initial weights moved by one part in 10^12
-(tools/nudge.py says which), and what it prints is compared with what is stored. A number that moves
-would move on another processor too. The tool finds them here, before a reader does. Figures are not
-compared, nor cells whose output nbval leaves alone. Processes that a chapter starts are moved too.
+Every chapter is run again with its inputs and initial weights moved by one part in 10^12, and what
+it prints is compared with what is stored. A number that moves would move on another processor too.
+The tool finds them here, before a reader does. Figures are not compared, nor cells whose output
+nbval leaves alone.
+
+Moved are the numbers that a chapter writes down or draws (torch.tensor, torch.rand, torch.randn
+called by the chapter itself), the features of every RankingDataset, and the initial weights of the
+module's scorers, in the chapter's kernel and in the processes that it starts. Whole numbers stay:
+they are labels, grades and counts. In float32, which has no twelve digits, the last bit is moved.
+Equal numbers stay equal, because the move depends on the number alone; so a tie that a chapter
+means remains one.
 
     python -m tools.fragile --chapters 04 11
 """
@@ -12,23 +19,86 @@ from __future__ import annotations
 
 import argparse
 import copy
+import functools
 import os
 import re
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import nbformat
+import torch
 from nbclient import NotebookClient
 from nbclient.exceptions import CellTimeoutError, DeadKernelError
+from torch import Tensor
 
 from tools.run_chapters import ENVIRONMENT, ROOT, SECONDS_PER_CELL, chapters, select
 
 NUMBER = re.compile(r"(?<![\w.])[-+−]?(?:\d[\d,]*\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
 PICTURE = re.compile(r"data:image/[^\"')]+|<Figure [^>]*>|<[\w.]+ (?:object )?at 0x[0-9a-f]+>")
-NUDGE = "import tools.nudge as _nudge\n_nudge.install()"
+PART = 1e-12
+#: What a kernel or process runs first. A chapter must not find more names than it makes.
+MOVE_INPUTS = "import tools.fragile as _fragile\n_fragile.move_inputs()"
+
+
+def moved(x: Tensor) -> Tensor:
+    """`x` with every number moved by up to `PART` of itself, or by the last bit of its format."""
+    if not torch.is_floating_point(x):
+        return x
+    part = max(PART, torch.finfo(x.dtype).eps)
+    with torch.no_grad():
+        way = torch.cos(1e3 * x.double())  # some up, some down, the same for the same number
+        new = (x.double() * (1 + part * way)).to(x.dtype)
+        return torch.where(x == x.round(), x, new).requires_grad_(x.requires_grad)
+
+
+def _of_the_chapter(make: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """`make`, whose result is moved if the chapter itself asked for it."""
+
+    @functools.wraps(make)
+    def wrapper(*args: Any, **kwargs: Any) -> Tensor:
+        made = make(*args, **kwargs)
+        return moved(made) if sys._getframe(1).f_globals.get("__name__") == "__main__" else made
+
+    return wrapper
+
+
+def move_inputs() -> None:
+    """Wrap what is moved; a second time changes nothing."""
+    if hasattr(torch.tensor, "__wrapped__"):
+        return
+    from fairpg_lite import LinearScorer, MLPScorer
+    from fairpg_lite.data import RankingDataset
+
+    for name in ("tensor", "rand", "randn"):
+        setattr(torch, name, _of_the_chapter(getattr(torch, name)))
+
+    def moves_features(init: Callable[..., None]) -> Callable[..., None]:
+        @functools.wraps(init)
+        def wrapper(self: Any, features: Any, *args: Any, **kwargs: Any) -> None:
+            if isinstance(features, Tensor):
+                features = moved(features)
+            init(self, features, *args, **kwargs)
+
+        return wrapper
+
+    def moves_weights(init: Callable[..., None]) -> Callable[..., None]:
+        @functools.wraps(init)
+        def wrapper(self: Any, *args: Any, **kwargs: Any) -> None:
+            init(self, *args, **kwargs)
+            with torch.no_grad():
+                for weights in self.parameters():
+                    weights.copy_(moved(weights))
+
+        return wrapper
+
+    RankingDataset.__init__ = moves_features(RankingDataset.__init__)  # type: ignore[method-assign]
+    for scorer in (LinearScorer, MLPScorer):
+        scorer.__init__ = moves_weights(scorer.__init__)  # type: ignore[method-assign]
 
 
 @dataclass
@@ -84,7 +154,7 @@ def examine(notebook: Path) -> Found:
     """Run one stored chapter with moved inputs and compare."""
     stored = nbformat.read(notebook, as_version=4)
     moving = copy.deepcopy(stored)
-    moving.cells.insert(0, nbformat.v4.new_code_cell(NUDGE))
+    moving.cells.insert(0, nbformat.v4.new_code_cell(MOVE_INPUTS))
     for cell in moving.cells:
         if cell.cell_type == "code":
             cell.outputs = []
@@ -97,7 +167,7 @@ def examine(notebook: Path) -> Found:
         resources={"metadata": {"path": str(notebook.parent)}},
     )
     with tempfile.TemporaryDirectory() as folder:  # Python runs this file of it whenever it starts
-        Path(folder, "sitecustomize.py").write_text(NUDGE)
+        Path(folder, "sitecustomize.py").write_text(MOVE_INPUTS)
         path = os.pathsep.join([folder, str(ROOT), os.environ.get("PYTHONPATH", "")])
         client.execute(env={**os.environ, "PYTHONPATH": path})
     first = moving.cells.pop(0)

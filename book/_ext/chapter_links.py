@@ -1,20 +1,22 @@
 """Sphinx extension: the role `chapter`, a link to a chapter by its number, also in docstrings,
 and the numbers of figures, formulas and exercises on pages that are no chapters.
 
-``{chapter}`chapter 5` `` shows "chapter 5" and leads there. A chapter that the book announces and
-does not have yet stays plain text, so that the sentence is right now and the link comes with the
-chapter. A number that is none of the book's chapters is a warning, and so fails the build.
+``{chapter}`chapter 5` `` shows "chapter 5" and leads there. The chapters are the numbered pages of
+_toc.yml. A number that is none of them is a warning, and so fails the build.
 
 In a docstring chapters and labels of equations stand as plain words, `Chapter 5, eq-05-dind`, which
-is what `help()` should show; on the page they become links, as far as the book has the chapter.
+is what `help()` should show; on the page they become links.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
+from functools import cache
+from pathlib import Path
 from typing import Any, NamedTuple
 
+import yaml
 from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
@@ -22,34 +24,52 @@ from sphinx.util import logging
 from sphinx.util.docutils import SphinxRole
 from sphinx.util.nodes import make_refnode
 
-CHAPTERS = range(1, 16)
 logger = logging.getLogger(__name__)
 
 
-def chapter_pages(documents: Iterable[str]) -> dict[int, str]:
-    """The page of each chapter among the book's documents.
+def chapter_pages(contents: dict[str, Any]) -> dict[int, str]:
+    """The page of each chapter: the files of the numbered parts, by the number in their name.
 
-    >>> chapter_pages(["book/intro", "book/05_merit", "book/90_differences"])
+    >>> part = {"numbered": 2, "chapters": [{"file": "book/05_merit"}]}
+    >>> rest = {"chapters": [{"file": "book/90_differences"}]}
+    >>> chapter_pages({"root": "book/intro", "parts": [part, rest]})
     {5: 'book/05_merit'}
     """
-    numbered = (re.search(r"(?:^|/)(\d\d)_\w+$", name) for name in documents)
-    found = {int(match[1]): match.string for match in numbered if match}
-    return {number: found[number] for number in CHAPTERS if number in found}
+    pages = {}
+    for part in contents.get("parts", []):
+        if not part.get("numbered"):
+            continue
+        for chapter in part["chapters"]:
+            number = re.match(r"\d+(?=_)", Path(chapter["file"]).name)
+            if number:
+                pages[int(number[0])] = chapter["file"]
+    return pages
+
+
+@cache
+def read_chapters(folder: str) -> dict[int, str]:
+    """The chapters of the book in ``folder``, read once for all roles and docstrings."""
+    contents = Path(folder, "_toc.yml").read_text(encoding="utf-8")
+    return chapter_pages(yaml.safe_load(contents))
 
 
 class Chapter(SphinxRole):
+    """A link to a chapter; plain words and a warning where there is none of that number."""
+
     def run(self) -> tuple[list[nodes.Node], list[nodes.system_message]]:
-        match = re.fullmatch(r"(?:[Cc]hapter )?(\d+)", self.text)
-        number = int(match[1]) if match else 0
-        if number not in CHAPTERS:
-            message = "chapter: %r; write the number, from %s to %s"
-            ends = (CHAPTERS[0], CHAPTERS[-1])
-            logger.warning(message, self.text, *ends, location=self.get_location())
         text = nodes.inline("", self.text.replace(" ", "\N{NO-BREAK SPACE}"))
-        page = chapter_pages(self.env.found_docs).get(number)
-        if page is None:
+        pages = read_chapters(str(self.env.srcdir))
+        number = re.fullmatch(r"(?:[Cc]hapter )?(\d+)", self.text)
+        if number is None or int(number[1]) not in pages:
+            logger.warning(
+                "chapter: %r is none of the chapters of _toc.yml, which are %s; write the number",
+                self.text,
+                ", ".join(map(str, sorted(pages))),
+                location=self.get_location(),
+            )
             return [text], []
         builder = self.env.app.builder
+        page = pages[int(number[1])]
         return [make_refnode(builder, self.env.docname, page, "", text)], []
 
 
@@ -80,8 +100,10 @@ def linked(line: str, chapters: Collection[int]) -> str:
 def link_docstring(
     app: Sphinx, what: str, name: str, thing: Any, options: Any, lines: list[str]
 ) -> None:
-    here = chapter_pages(app.env.found_docs)
-    lines[:] = [x if x.lstrip().startswith((">>>", "...")) else linked(x, here) for x in lines]
+    chapters = read_chapters(str(app.srcdir))
+    for k, line in enumerate(lines):
+        if not line.lstrip().startswith((">>>", "...")):
+            lines[k] = linked(line, chapters)
 
 
 TUPLE_FIELD = type(NamedTuple("Pair", [("first", int)]).first)

@@ -1,7 +1,7 @@
 """The paper's experiments, one module each, run by ``python -m experiments`` (chapters 9 to 13).
 
-Each module has ``plan(seeds=, quick=)``, all cells of all methods, and ``DATA``, one sentence that
-names the data, or a function of the cells.
+Each of the modules in `REPRODUCTIONS` has ``plan(seeds=, quick=)``, all cells of all methods;
+``describe_data(cells)``, the sentence that names the data; and ``COLUMNS``, what its summary shows.
 """
 
 import importlib

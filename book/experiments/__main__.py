@@ -16,22 +16,23 @@ examples:
   python -m experiments yahoo --stand-in --quick
 
 Minutes on one core: synthetic 10, german 4, mslr 16, the stand-in 60; with --quick less than one.
-The same call again adds what is missing; --force computes everything anew.
+The same call again adds what is missing; --overwrite computes everything anew.
 """
 
 import argparse
 import json
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
-from experiments import REPRODUCTIONS, reproduction, summary
-from fairpg_lite._files import probe
-from fairpg_lite.cli import options as cli
-from fairpg_lite.cli import run_command
-from fairpg_lite.sweeps.records import collect
-from fairpg_lite.sweeps.running import run_cells
+from experiments import REPRODUCTIONS, reproduction
+from experiments.cells import completed
+from experiments.summary import write_summary
+from fairpg_lite.cli import options, run_command
+from fairpg_lite.cli.output import DONE, FAILED, INTERRUPTED, UsageError, say, shows_progress
+from fairpg_lite.sweeps import collect, run_cells
 
 PROGRAM = "python -m experiments"
 ROOT = Path(__file__).resolve().parents[2]
@@ -39,18 +40,52 @@ QUICK = "QUICK VERSION, few and small runs: it shows that the path works, the nu
 
 
 def make_parser() -> argparse.ArgumentParser:
-    parser = cli.Parser(prog=PROGRAM, description=__doc__)
+    """The options of the command."""
+    parser = options.Parser(prog=PROGRAM, description=__doc__)
     parser.add_argument("experiment", choices=REPRODUCTIONS, help="which one")
-    where = "where results go (default: results/EXPERIMENT[-stand-in][-quick])"
-    cli.add(parser, "--out", help=where)
-    cli.add(parser, "--seeds", default=None, help="runs per setting (default: as published)")
+    parser.add_argument(
+        "--out",
+        type=options.file_name,
+        metavar="X",
+        help="where results go (default: results/EXPERIMENT[-stand-in][-quick])",
+    )
+    parser.add_argument(
+        "--seeds",
+        type=options.count,
+        metavar="X",
+        help="runs per setting (default: as published)",
+    )
     parser.add_argument("--quick", action="store_true", help="a small version, under a minute")
     source = parser.add_mutually_exclusive_group()
-    source.add_argument("--data", type=cli.path, help="yahoo: the directory of Yahoo's files")
+    source.add_argument(
+        "--data",
+        type=options.file_name,
+        metavar="X",
+        help="yahoo: the directory of Yahoo's files",
+    )
     source.add_argument("--stand-in", action="store_true", help="yahoo: artificial data instead")
-    cli.add(parser, "--jobs", "--scheduler", "--cluster-patience")
-    parser.add_argument("--force", action="store_true", help="compute everything anew")
-    cli.add(parser, "--quiet")
+    parser.add_argument(
+        "--jobs",
+        type=options.count,
+        default=1,
+        metavar="X",
+        help="processes on this machine (default %(default)s)",
+    )
+    parser.add_argument(
+        "--scheduler",
+        type=options.file_name,
+        metavar="X",
+        help="address of a Dask cluster to use instead",
+    )
+    parser.add_argument(
+        "--timeout",
+        type=float,
+        default=300.0,
+        metavar="X",
+        help="seconds the cluster may be without a worker (default %(default)s)",
+    )
+    parser.add_argument("--overwrite", action="store_true", help="compute everything anew")
+    options.add_quiet(parser)
     parser.set_defaults(run=run)
     return parser
 
@@ -62,47 +97,76 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def run(args: argparse.Namespace) -> int:
     """Plan, run what is missing, write table and summary."""
-    module, options = reproduction(args.experiment), {"seeds": args.seeds, "quick": args.quick}
-    if args.experiment == "yahoo":
-        options |= {"data": args.data, "stand_in": args.stand_in}
-    elif args.data or args.stand_in:
-        raise cli.UsageError("--data and --stand-in belong to `yahoo`.")
-    kind = "-stand-in" * args.stand_in + "-quick" * args.quick
-    # As seen from here, so that nothing stored names this machine's directories.
-    default = os.path.relpath(ROOT / "results" / f"{args.experiment}{kind}")
-    # Finished results are no obstacle: a second run continues the first.
-    out = probe(args.out or default)
-    cells = module.plan(**options)
-    cli.say(args, f"{args.experiment}: {len(cells)} cells, in {out}")
-    how = {"n_jobs": args.jobs, "scheduler": args.scheduler, "patience": args.cluster_patience}
-    how |= {"force": args.force, "progress": cli.bars(args)}
-    records = run_cells(cells, out, **how)  # warns of cells that failed
-    done = summary.finished(records)
+    is_yahoo = args.experiment == "yahoo"
+    if not is_yahoo and (args.data or args.stand_in):
+        raise UsageError("--data and --stand-in belong to `yahoo`.")
+    out = Path(args.out or _default_out(args))
+    out.mkdir(parents=True, exist_ok=True)
+    module = reproduction(args.experiment)
+    plan_options: dict[str, Any] = {"seeds": args.seeds, "quick": args.quick}
+    if is_yahoo:
+        plan_options |= {"data": args.data, "stand_in": args.stand_in}
+    cells = module.plan(**plan_options)
+    say(args, f"{args.experiment}: {len(cells)} cells, in {out}")
+    try:
+        records = run_cells(  # warns of cells that failed
+            cells,
+            out,
+            jobs=args.jobs,
+            scheduler=args.scheduler,
+            timeout=args.timeout,
+            overwrite=args.overwrite,
+            progress=shows_progress(args),
+        )
+    except KeyboardInterrupt:
+        print(
+            f"{PROGRAM}: interrupted; the finished cells are kept in {out}, and the same call "
+            "adds the others.",
+            file=sys.stderr,
+        )
+        return INTERRUPTED
+    done = completed(records)
     if done:
-        data = module.DATA if isinstance(module.DATA, str) else module.DATA(done)
+        data = module.describe_data(done)
         about = {"command": _command(args), "data": f"{QUICK} {data}" if args.quick else data}
-        columns = getattr(module, "COLUMNS", summary.MAIN_COLUMNS)
-        print(collect(out, **about, **_added(args, out)))
-        print(summary.write_summary(records, out, columns, **about))
-    return cli.DONE if len(done) == len(records) else cli.FAILED
+        print(collect(out, about={**about, **_note_on_added_numbers(args, out)}))
+        print(write_summary(records, out, about, module.COLUMNS))
+    return DONE if len(done) == len(records) else FAILED
 
 
-def _added(args: argparse.Namespace, out: Path) -> dict[str, str]:
-    """What the sidecar says of numbers that were added to earlier runs; --force replaces those."""
+def _default_out(args: argparse.Namespace) -> str:
+    """A folder of the repository's results, as seen from here: nothing stored names this machine's
+    directories.
+    """
+    name = args.experiment
+    if args.stand_in:
+        name += "-stand-in"
+    if args.quick:
+        name += "-quick"
+    return os.path.relpath(ROOT / "results" / name)
+
+
+def _note_on_added_numbers(args: argparse.Namespace, out: Path) -> Mapping[str, str]:
+    """What the sidecar says of numbers added to earlier runs, which --overwrite replaces."""
     sidecar = out / "table.json"
-    stored = {} if args.force or not sidecar.exists() else json.loads(sidecar.read_text("utf-8"))
+    if args.overwrite or not sidecar.exists():
+        return {}
+    stored = json.loads(sidecar.read_text("utf-8"))
     return {"added": stored["added"]} if "added" in stored else {}
 
 
 def _command(args: argparse.Namespace) -> str:
     """The call as far as it decides the numbers; where files lie on this machine does not."""
-    words = {
-        f"--seeds {args.seeds}": args.seeds,
-        "--quick": args.quick,
-        "--data PATH": args.data,
-        "--stand-in": args.stand_in,
-    }
-    return " ".join([PROGRAM, args.experiment, *(word for word, given in words.items() if given)])
+    words = [PROGRAM, args.experiment]
+    if args.seeds:
+        words.append(f"--seeds {args.seeds}")
+    if args.quick:
+        words.append("--quick")
+    if args.data:
+        words.append("--data PATH")
+    if args.stand_in:
+        words.append("--stand-in")
+    return " ".join(words)
 
 
 if __name__ == "__main__":

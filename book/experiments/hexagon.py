@@ -1,4 +1,4 @@
-"""Three documents: the plane of their exposures and its hexagon of lists (chapters 2, 3 and 5).
+"""Three documents: the plane of their exposures and its hexagon of lists (chapters 3, 5 and 7).
 
 The total exposure is the same for every policy, so the exposures of three documents lie in a plane.
 More for document 1 points up, for 2 down to the right, for 3 down to the left, everywhere.
@@ -28,13 +28,20 @@ def flat(exposure: Tensor) -> Tensor:
 
 
 def draw_hexagon(ax: Any, notes: list[str] | None = None, spread: float = 1.5) -> None:
-    """The outline and the names of its corners, each with a note below if there are any."""
+    """The outline of the hexagon and the names of its corners.
+
+    Args:
+        ax: Matplotlib axes to draw on.
+        notes: A line below the name of each corner, in the order of `LISTS`.
+        spread: How far out a name stands, as a multiple of its corner's distance.
+    """
     points = flat(corners())
-    order = torch.atan2(points[:, 1], points[:, 0]).argsort()
-    ax.fill(*points[order].T, facecolor="none", edgecolor=PALETTE["grey"], lw=1)
+    around = torch.atan2(points[:, 1], points[:, 0]).argsort()
+    ax.fill(*points[around].T, facecolor="none", edgecolor=PALETTE["grey"], lw=1)
     for index, (ranking, point) in enumerate(zip(LISTS, points, strict=True)):
         name = "".join(str(document + 1) for document in ranking.tolist())
-        name += f"\n{notes[index]}" if notes else ""
+        if notes:
+            name += f"\n{notes[index]}"
         ax.text(*(spread * point), name, ha="center", va="center", fontsize=9)
     ax.set(aspect="equal", xlim=(-0.75, 0.75), ylim=(-0.65, 0.86))
     ax.set_axis_off()

@@ -23,9 +23,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from scipy.optimize import minimize
 from torch import Tensor, nn
 
-from fairpg_lite._extras import require
 from fairpg_lite.data import RankingDataset
 from fairpg_lite.evaluation import evaluate
 from fairpg_lite.scorers import LinearScorer
@@ -43,70 +43,102 @@ GAPS: dict[str, Callable[[Tensor], Tensor]] = {
 }
 
 
+# Least squares
+
+
 @torch.no_grad()
 def linear_regression(dataset: RankingDataset) -> LinearScorer:
-    """Ordinary least squares with an intercept: a scorer ``(…, n, d)`` to relevance ``(…, n)``.
+    """Ordinary least squares of relevance on features, with an intercept (chapter 9).
 
     All documents of all queries count alike. Redundant columns (a one-hot coding has them) share
     their weight: the solution of least norm in standardised features. Constant columns get none.
-    Chapter 9.
+
+    Args:
+        dataset: Queries whose relevance is to be estimated.
+
+    Returns:
+        A scorer, features ``(…, n, d)`` to estimated relevance ``(…, n)``.
     """
-    features, relevance = dataset.features.double(), dataset.relevance.double()
-    mean, level = features.mean(0), relevance.mean()
+    features = dataset.features.double()
+    relevance = dataset.relevance.double()
+    mean = features.mean(0)
+    mean_relevance = relevance.mean()
     deviation = (features - mean).square().mean(0).sqrt()
     # A constant column keeps a deviation of rounding size.
     deviation = torch.where(deviation > 1e-12 * mean.abs(), deviation, torch.inf)
-    standard, target = (features - mean) / deviation, (relevance - level).unsqueeze(-1)
-    solution = torch.linalg.lstsq(standard, target, rcond=1e-5, driver="gelsd").solution
+    standardised = (features - mean) / deviation
+    target = (relevance - mean_relevance).unsqueeze(-1)
+    solution = torch.linalg.lstsq(standardised, target, rcond=1e-5, driver="gelsd").solution
     weight = solution[:, 0] / deviation
     model = LinearScorer(dataset.n_features, bias=True, init=0.0, dtype=dataset.features.dtype)
     model.linear.weight.copy_(weight)
-    model.linear.bias.copy_(level - mean @ weight)
+    model.linear.bias.copy_(mean_relevance - mean @ weight)
     return model
 
 
+# RankSVM
+
+
 class Fitted(NamedTuple):
-    """A trained ``scorer`` with the ``setting`` C that was chosen for it, by this NDCG@10."""
+    """A RankSVM, and how its constant was chosen."""
 
     scorer: LinearScorer
-    setting: float
-    objective: float
+    C: float
+    valid_ndcg: float
+    """NDCG@10 on the validation queries, nan without any."""
 
 
 def rank_svm(
     train: RankingDataset,
     *,
-    validation: RankingDataset | None = None,
+    valid: RankingDataset | None = None,
     C: float | Sequence[float] = CS,
 ) -> Fitted:
-    """The scorer with the best NDCG@10 on ``validation`` among the values of ``C``.
+    """A linear RankSVM (chapter 10).
 
-    A single C needs no validation data (``objective`` is then nan). C weighs the *mean* over all
-    pairs of documents that differ in relevance; without one all weights are zero. Chapter 10.
+    Args:
+        train: The training queries. Without a pair that differs in relevance all weights are zero.
+        valid: Queries that choose among several values of C, by NDCG@10.
+        C: Weight of the *mean* over all pairs of documents that differ in relevance; several are
+            tried, and then ``valid`` is needed.
+
+    Returns:
+        The scorer with the best NDCG@10 on the validation queries.
     """
-    values = [C] if isinstance(C, int | float) else list(C)
-    if min(values) <= 0 or (validation is None and len(values) > 1):
-        raise ValueError(f"rank_svm: C is {C}; give one above 0, or several and validation=….")
-    lists = [
-        start + (query.relevance.unsqueeze(-1) > query.relevance).nonzero()
-        for start, query in zip(train.offsets.tolist(), train, strict=False)
-    ]
-    pairs = torch.cat([torch.zeros(0, 2, dtype=torch.int64), *lists]).T.contiguous()
-    weights, found = np.zeros(train.n_features), []
-    for c in sorted(map(float, values)):
+    values = [float(C)] if isinstance(C, int | float) else [float(value) for value in C]
+    if min(values) <= 0:
+        raise ValueError(f"rank_svm: C is {C}; give values above 0.")
+    if valid is None and len(values) > 1:
+        raise ValueError(
+            f"rank_svm: C has {len(values)} values and nothing to choose by; give one, or valid=…."
+        )
+    pairs = _pairs(train)
+    weights = np.zeros(train.n_features)
+    fits = []
+    for value in sorted(values):
         # The problem is convex: starting from the previous solution only saves time.
-        weights = _newton(train.features, pairs, weights, c)
+        weights = _newton(train.features, pairs, weights, value)
         scorer = LinearScorer(len(weights), init=0.0, dtype=train.features.dtype)
         scorer.linear.weight.data.copy_(torch.from_numpy(weights))
-        judged = math.nan
-        if validation is not None:
-            judged = evaluate(scorer, validation, 10, deterministic=True).ndcg_at_k
-        found.append(Fitted(scorer, c, judged))
-    return max(found, key=lambda fitted: fitted.objective)
+        valid_ndcg = math.nan
+        if valid is not None:
+            evaluation = evaluate(scorer, valid, ("ndcg_at_k",), k=10, deterministic=True)
+            valid_ndcg = evaluation.ndcg_at_k
+        fits.append(Fitted(scorer, value, valid_ndcg))
+    return max(fits, key=lambda fitted: fitted.valid_ndcg)
+
+
+def _pairs(dataset: RankingDataset) -> Tensor:
+    """Rows ``(2, p)`` of a better and of a worse document, over all pairs that differ."""
+    by_query = [torch.zeros(0, 2, dtype=torch.int64)]
+    for start, query in zip(dataset.offsets.tolist(), dataset, strict=False):
+        is_better = query.relevance.unsqueeze(-1) > query.relevance
+        by_query.append(start + is_better.nonzero())
+    return torch.cat(by_query).T.contiguous()
 
 
 def _newton(features: Tensor, pairs: Tensor, start: np.ndarray, C: float) -> np.ndarray:
-    """The best weights for ``pairs (2, p)``, each a better and a worse document."""
+    """The best weights ``(d,)`` for ``pairs (2, p)``, each a better and a worse document."""
     better, worse = pairs
     factor = 2.0 * C / max(1, len(better))
 
@@ -121,7 +153,7 @@ def _newton(features: Tensor, pairs: Tensor, start: np.ndarray, C: float) -> np.
         documents.index_add_(0, better, values).index_add_(0, worse, -values)
         return (features.T @ documents.to(features)).double().numpy()
 
-    def value(weights: np.ndarray) -> tuple[float, np.ndarray]:
+    def loss_and_slope(weights: np.ndarray) -> tuple[float, np.ndarray]:
         missing = (1.0 - margins(weights)).relu()
         loss = 0.5 * float(weights @ weights) + 0.5 * factor * float(missing.square().sum())
         return loss, weights - factor * pull(missing)
@@ -129,13 +161,22 @@ def _newton(features: Tensor, pairs: Tensor, start: np.ndarray, C: float) -> np.
     def curvature(weights: np.ndarray, direction: np.ndarray) -> np.ndarray:
         return direction + factor * pull((margins(weights) < 1.0) * margins(direction))
 
-    options = {"maxiter": _NEWTON_STEPS, "xtol": 1e-9 if features.dtype.itemsize == 8 else 1e-5}
-    result = require("scipy.optimize", "experiments").minimize(
-        value, start, jac=True, hessp=curvature, method="Newton-CG", options=options
+    is_double = features.dtype.itemsize == 8
+    result = minimize(
+        loss_and_slope,
+        start,
+        jac=True,
+        hessp=curvature,
+        method="Newton-CG",
+        options={"maxiter": _NEWTON_STEPS, "xtol": 1e-9 if is_double else 1e-5},
     )
     if result.status == 1:  # 2 is the end as well: rounding hides the rest of the way down
         raise RuntimeError(f"rank_svm: C={C} takes more than {_NEWTON_STEPS} Newton steps.")
-    return result.x
+    solution: np.ndarray = result.x
+    return solution
+
+
+# Boosted trees
 
 
 class TreeScorer(nn.Module):
@@ -158,44 +199,79 @@ def gbdt(
     train: RankingDataset,
     *,
     objective: str = "lambdarank",
-    validation: RankingDataset | None = None,
+    valid: RankingDataset | None = None,
     rounds: int = 300,
     seed: int = 0,
 ) -> TreeScorer:
-    """Train trees with ``objective`` "lambdarank" (LambdaMART) or "regression" on the grades.
+    """Gradient-boosted trees, by LightGBM (chapter 10).
 
-    With ``validation`` data training stops when NDCG@10 (for regression: the squared error) has not
-    improved there for 30 rounds, and the best round is kept. "lambdarank" needs whole grades.
-    Chapter 10.
+    Args:
+        train: The training queries.
+        objective: "lambdarank" (LambdaMART), which needs whole grades, or "regression" on them.
+        valid: Queries that stop training when NDCG@10 (for regression: the squared error) has not
+            improved there for 30 rounds; the best round is kept.
+        rounds: Trees, at most.
+        seed: LightGBM's own.
+
+    Returns:
+        The trees as a scorer.
     """
-    lightgbm, ranks = require("lightgbm", "experiments"), objective == "lambdarank"
+    import lightgbm  # here, because it takes a second and most who import this file need none
 
-    def made(dataset: RankingDataset, **more: Any) -> Any:
-        group = dataset.lengths.numpy() if ranks else None
-        features, grades = dataset.features.numpy(), dataset.relevance.numpy()
-        return lightgbm.Dataset(features, label=grades, group=group, **more)
+    ranks = objective == "lambdarank"
 
-    settings: dict[str, Any] = {"objective": objective, "metric": "ndcg" if ranks else "l2"}
-    settings |= {"eval_at": [10], "seed": seed, "num_threads": 1, "verbosity": -1}
-    settings |= {"deterministic": True, "force_row_wise": True}
-    data, how = made(train), {}
-    if validation is not None:
-        how["valid_sets"] = [made(validation, reference=data)]
-        how["callbacks"] = [lightgbm.early_stopping(30, verbose=False)]
-    return TreeScorer(lightgbm.train(settings, data, rounds, **how))
+    def as_lightgbm(dataset: RankingDataset, reference: Any = None) -> Any:
+        return lightgbm.Dataset(
+            dataset.features.numpy(),
+            label=dataset.relevance.numpy(),
+            group=dataset.lengths.numpy() if ranks else None,
+            reference=reference,
+        )
+
+    settings = {
+        "objective": objective,
+        "metric": "ndcg" if ranks else "l2",
+        "eval_at": [10],
+        "seed": seed,
+        "num_threads": 1,
+        "verbosity": -1,
+        "deterministic": True,
+        "force_row_wise": True,
+    }
+    data = as_lightgbm(train)
+    if valid is None:
+        return TreeScorer(lightgbm.train(settings, data, rounds))
+    stop = lightgbm.early_stopping(30, verbose=False)
+    booster = lightgbm.train(
+        settings, data, rounds, valid_sets=[as_lightgbm(valid, data)], callbacks=[stop]
+    )
+    return TreeScorer(booster)
+
+
+# DELTR
 
 
 def top_exposure_gap(scores: Tensor, groups: Tensor, mask: Tensor | None = None) -> Tensor:
-    """How far the protected group is behind ``(…)``: others' mean top-1 exposure minus its own.
+    """How far the protected group is behind: others' mean top-1 exposure minus its own (chapter 9).
 
-    Exposure is the softmax of ``scores (…, n)`` times v_1 = 1 (DELTR's text has 1/ln 2: its lambda
-    is ours divided by (1/ln 2)**2). Where a side has no document there is no gap: 0. Chapter 9.
+    Exposure is the softmax of the scores times v_1 = 1 (DELTR's text has 1/ln 2: its lambda is ours
+    divided by (1/ln 2)**2).
+
+    Args:
+        scores: ``(…, n)``.
+        groups: ``(…, n)``; group 1 is protected.
+        mask: ``(…, n)``, True for a real document; None: all are real.
+
+    Returns:
+        ``(…)``; 0 where a side has no document.
     """
-    real = torch.ones_like(groups, dtype=torch.bool) if mask is None else mask
-    top = scores.masked_fill(~real, -math.inf).softmax(-1)
-    sides = torch.stack([(groups != 1) & real, (groups == 1) & real])
-    others, ours = torch.where(sides, top, 0.0).sum(-1) / sides.sum(-1).clamp(min=1)
-    return torch.where(sides.any(-1).all(0), others - ours, 0.0)
+    is_real = torch.ones_like(groups, dtype=torch.bool) if mask is None else mask
+    top = scores.masked_fill(~is_real, -math.inf).softmax(-1)
+    sides = torch.stack([(groups != 1) & is_real, (groups == 1) & is_real])
+    sizes = sides.sum(-1).clamp(min=1)
+    others, protected = torch.where(sides, top, 0.0).sum(-1) / sizes
+    has_both = sides.any(-1).all(0)
+    return torch.where(has_both, others - protected, 0.0)
 
 
 def deltr_loss(
@@ -208,55 +284,101 @@ def deltr_loss(
     gap: str = "one-sided",
     target: str = "softmax",
 ) -> Tensor:
-    """DELTR's loss ``(…)`` of ``scores (…, n)``, one value per query.
+    """DELTR's loss, one value per query (chapter 9; appendix B.3 of the paper).
 
-    ``gap``: "one-sided" (DELTR: penalise the protected group being behind), "two-sided" (the
-    paper's text: the plain square) or "reversed" (the published notebooks: penalise it being
-    ahead). ``target``: "softmax" of relevance (DELTR), or "relevance" itself (the notebooks).
-    Chapter 9; appendix B.3 of the paper.
+    Args:
+        scores: ``(…, n)``.
+        relevance: ``(…, n)``.
+        groups: ``(…, n)``; group 1 is protected.
+        lam: Weight of the squared gap.
+        mask: ``(…, n)``, True for a real document; None: all are real.
+        gap: "one-sided" (DELTR: penalise the protected group being behind), "two-sided" (the
+            paper's text: the plain square) or "reversed" (the published notebooks: penalise it
+            being ahead).
+        target: "softmax" of relevance (DELTR), or "relevance" itself (the notebooks).
+
+    Returns:
+        ``(…)``.
 
     >>> deltr_loss(torch.zeros(2), torch.tensor([1.0, 1.0]), torch.tensor([0, 1]), lam=1.0)
     tensor(0.6931)
     """
-    if gap not in GAPS or target not in ("softmax", "relevance"):
-        known = f"{list(GAPS)}, and 'softmax' or 'relevance'"
-        raise ValueError(f"deltr_loss: gap is {gap!r} and target {target!r}; choose of {known}.")
-    padding = torch.zeros_like(groups, dtype=torch.bool) if mask is None else ~mask
-    aim = relevance.masked_fill(padding, 0.0)
+    if gap not in GAPS:
+        raise ValueError(f"deltr_loss: gap is {gap!r}; choose from {', '.join(GAPS)}.")
+    is_padding = torch.zeros_like(groups, dtype=torch.bool) if mask is None else ~mask
     if target == "softmax":
-        aim = relevance.masked_fill(padding, -math.inf).softmax(-1)
+        aim = relevance.masked_fill(is_padding, -math.inf).softmax(-1)
+    elif target == "relevance":
+        aim = relevance.masked_fill(is_padding, 0.0)
+    else:
+        raise ValueError(f"deltr_loss: target is {target!r}; choose 'softmax' or 'relevance'.")
     # Padding has log-probability -inf; 0 * -inf must not happen.
-    log_top = scores.masked_fill(padding, -math.inf).log_softmax(-1).masked_fill(padding, 0.0)
+    log_top = scores.masked_fill(is_padding, -math.inf).log_softmax(-1)
+    log_top = log_top.masked_fill(is_padding, 0.0)
     behind = top_exposure_gap(scores, groups, mask)
     return -(aim * log_top).sum(-1) + lam * GAPS[gap](behind).square()
 
 
-def deltr(train: RankingDataset, lam: float, *, scorer: nn.Module, **options: Any) -> nn.Module:
-    """``scorer``, trained in place to the least mean `deltr_loss` over the queries, and returned.
+def deltr(
+    train: RankingDataset,
+    lam: float,
+    *,
+    scorer: nn.Module,
+    gap: str = "one-sided",
+    target: str = "softmax",
+) -> nn.Module:
+    """Train a scorer to the least mean `deltr_loss` (chapter 9; appendix B.3 of the paper).
 
     All queries at once by L-BFGS: the optimum that the paper's stochastic descent looks for. The
-    initial weights are kept where no better ones are found. Chapter 9; appendix B.3 of the paper.
+    initial weights are kept where no better ones are found.
+
+    Args:
+        train: Queries with groups.
+        lam: Weight of the squared gap.
+        scorer: What is trained, in place.
+        gap: That of `deltr_loss`.
+        target: That of `deltr_loss`.
+
+    Returns:
+        The scorer.
     """
-    if train.groups is None or not 0 <= lam < math.inf:
-        raise ValueError(f"deltr: give data with groups and a finite lam of 0 or more, not {lam}.")
+    if train.groups is None:
+        raise ValueError("deltr: the dataset has no groups; dataset.replace(groups=...).")
+    if not 0 <= lam < math.inf:
+        raise ValueError(f"deltr: lam is {lam}; give a finite number, zero or more.")
     search = torch.optim.LBFGS(
-        scorer.parameters(), max_iter=300, tolerance_grad=1e-9, tolerance_change=1e-12,
-        history_size=20, line_search_fn="strong_wolfe",
-    )  # fmt: skip
+        scorer.parameters(),
+        max_iter=300,
+        tolerance_grad=1e-9,
+        tolerance_change=1e-12,
+        history_size=20,
+        line_search_fn="strong_wolfe",
+    )
 
     def mean_loss() -> Tensor:
+        """The mean over all queries; its slope is left in the parameters."""
         search.zero_grad()
         total = torch.zeros(())
         for batch in train.batches(256):
-            known: Any = batch.relevance, batch.groups, lam, batch.mask
-            part = deltr_loss(scorer(batch.features), *known, **options).sum() / len(train)
+            assert batch.groups is not None
+            losses = deltr_loss(
+                scorer(batch.features),
+                batch.relevance,
+                batch.groups,
+                lam,
+                batch.mask,
+                gap=gap,
+                target=target,
+            )
+            part = losses.sum() / len(train)
             part.backward()
             total = total + part.detach()
         return total
 
-    before, start = copy.deepcopy(scorer.state_dict()), float(mean_loss())
+    initial_state = copy.deepcopy(scorer.state_dict())
+    initial_loss = float(mean_loss())
     search.step(mean_loss)
-    if not float(mean_loss()) < start:
-        scorer.load_state_dict(before)
+    if not float(mean_loss()) < initial_loss:
+        scorer.load_state_dict(initial_state)
     search.zero_grad()
     return scorer

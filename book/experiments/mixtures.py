@@ -1,12 +1,15 @@
 """Two ways to less disparity that need no learning, and that every fair ranker must beat.
 
-A *lottery* shows a random list with probability a, and the policy's own list otherwise; *heat*
-divides the scores by a temperature (chapters 9, 12 and 13). D_group is a hinge in every query, so
-the disparity of a lottery is far below the straight line from the policy to the uniform one.
+A *lottery* shows a random list with probability a, and the policy's own list otherwise,
+
+    Mixture([policy, DoublyStochastic.uniform(n)], [1 - a, a])
+
+and *heat* divides the scores by a temperature (chapters 9, 12 and 13). D_group is a hinge in every
+query, so the disparity of a lottery is far below the straight line from the policy to the uniform
+one, and has to be stored for several values of a.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -14,9 +17,11 @@ import torch
 from torch import Tensor
 
 import fairpg_lite as fl
-from experiments.optimum import bias_of, means, whole_batch
-from experiments.summary import Cells, by_seed, split_name
+from experiments.catalogue import UNIFORM, identify
+from experiments.cells import Cells, Result, by_seed
+from experiments.optimum import means, whole_batch
 from fairpg_lite.batch import Batch
+from fairpg_lite.policy import FixedRanking
 from fairpg_lite.scorers import Scorer, score
 
 #: Probabilities of a random list at which D_group is stored. At 0 it is the policy's, at 1 it is 0.
@@ -26,79 +31,133 @@ TEMPERATURES = tuple(2 ** (k / 4) for k in range(1, 29))
 DIGITS = 8
 
 
-def lotteries(scorer: Scorer, dataset: fl.RankingDataset) -> dict[str, list[float]]:
-    """D_group at every probability in `CHANCES`, for a scorer's policy and for its sorted list."""
-
-    def policy(batch: Batch) -> fl.PlackettLuce:
-        return fl.PlackettLuce(score(scorer, batch), batch.mask)
-
-    def ranking(batch: Batch) -> Tensor:
-        return fl.ranking_exposure(policy(batch).mode, bias_of(batch), batch.mask)
-
-    own = mixed(lambda batch: policy(batch).exposure(), dataset)
-    return {"lottery_d_group": own, "sorted_lottery_d_group": mixed(ranking, dataset)}
-
-
-def lottery_of(matrices: Sequence[Tensor], dataset: fl.RankingDataset) -> dict[str, list[float]]:
-    """The same for one probability matrix ``(n, n)`` per query, row = document, n the same."""
-    rows = torch.stack([*map(torch.as_tensor, matrices)]).double()
-    return {"lottery_d_group": mixed(lambda batch: rows @ bias_of(batch), dataset)}
+# What an experiment stores
 
 
 @torch.no_grad()
-def mixed(exposure: Callable[[Batch], Tensor], dataset: fl.RankingDataset) -> list[float]:
-    """D_group of the lottery between a policy, by its exposure ``(Q, n)``, and random lists."""
-    chances = torch.tensor(CHANCES, dtype=torch.float64).view(-1, 1, 1)
+def lotteries(scorer: Scorer, dataset: fl.RankingDataset) -> dict[str, list[float]]:
+    """Lotteries of a scorer's policy, and of its sorted list.
+
+    Args:
+        scorer: What gives the scores of a Plackett-Luce policy.
+        dataset: Queries with groups.
+
+    Returns:
+        D_group at each of `CHANCES`, of both, by the names that they are stored by.
+    """
     batch = whole_batch(dataset)
-    own = exposure(batch)
+    policy = fl.PlackettLuce(score(scorer, batch), batch.mask)
+    ranking = FixedRanking(policy.mode, batch.mask, torch.float64)
+    return {
+        "lottery_d_group": lottery_d_group(policy.exposure(), batch),
+        "sorted_lottery_d_group": lottery_d_group(ranking.exposure(), batch),
+    }
+
+
+def lottery_of(
+    policies: Sequence[fl.DoublyStochastic], dataset: fl.RankingDataset
+) -> dict[str, list[float]]:
+    """The same for one policy per query, as `post_process` makes them; all queries equally long."""
+    matrices = torch.stack([policy.matrix for policy in policies])
+    policy = fl.DoublyStochastic(matrices)
+    return {"lottery_d_group": lottery_d_group(policy.exposure(), whole_batch(dataset))}
+
+
+@torch.no_grad()
+def lottery_d_group(exposure: Tensor, batch: Batch) -> list[float]:
+    """D_group of the lotteries between a policy and random lists.
+
+    The exposure of a mixture is the mean of the exposures, so one policy serves all chances.
+
+    Args:
+        exposure: Of the policy ``(Q, n)``.
+        batch: The Q queries, with groups.
+
+    Returns:
+        The mean over queries at each of `CHANCES`.
+    """
+    chances = torch.tensor(CHANCES, dtype=torch.float64).view(-1, 1, 1)
     # All rankings together pay the same in sum; a random list shares it out evenly.
-    even = own.sum(-1, keepdim=True) / batch.mask.sum(-1, keepdim=True) * batch.mask
-    _, d_group = means(batch, (1.0 - chances) * own + chances * even)
+    total = exposure.sum(-1, keepdim=True)
+    even = total / batch.mask.sum(-1, keepdim=True) * batch.mask
+    _, d_group = means(batch, (1.0 - chances) * exposure + chances * even)
     return [round(value, DIGITS) for value in d_group.tolist()]
 
 
 def heat(scorer: Scorer, dataset: fl.RankingDataset) -> dict[str, list[float]]:
     """NDCG and D_group of the policy with its scores divided by each of `TEMPERATURES`."""
     scores = scorer(dataset.features).detach()
-    found = [fl.evaluate(scores / tau, dataset, samples=1) for tau in TEMPERATURES]
-    return {
-        f"temperature_{name}": [round(getattr(each, name), DIGITS) for each in found]
-        for name in ("ndcg", "d_group")
-    }
+    line: dict[str, list[float]] = {"temperature_ndcg": [], "temperature_d_group": []}
+    for temperature in TEMPERATURES:
+        evaluation = fl.evaluate(scores / temperature, dataset, ("ndcg", "d_group"))
+        line["temperature_ndcg"].append(round(evaluation.ndcg, DIGITS))
+        line["temperature_d_group"].append(round(evaluation.d_group, DIGITS))
+    return line
 
 
-def lottery(result: Mapping[str, Any], even: float, prefix: str = "") -> np.ndarray:
-    """NDCG and D_group ``(2, steps)`` of a run as random lists, of NDCG ``even``, take over."""
+# What is read of it
+
+
+def lottery(result: Result, uniform_ndcg: float, prefix: str = "") -> np.ndarray:
+    """The line of a stored run's lotteries.
+
+    Args:
+        result: The run's numbers.
+        uniform_ndcg: NDCG of random lists on the same queries.
+        prefix: "sorted_" for the run's most probable ranking.
+
+    Returns:
+        NDCG and D_group ``(2, steps)`` at the chances 0, `CHANCES` and 1.
+    """
     chance = np.array([0.0, *CHANCES, 1.0])
-    ndcg = (1 - chance) * result[f"{prefix}ndcg"] + chance * even
-    return np.array([ndcg, [result[f"{prefix}d_group"], *result[f"{prefix}lottery_d_group"], 0.0]])
+    ndcg = (1 - chance) * result[f"{prefix}ndcg"] + chance * uniform_ndcg
+    d_group = [result[f"{prefix}d_group"], *result[f"{prefix}lottery_d_group"], 0.0]
+    return np.array([ndcg, d_group])
 
 
-def heated(result: Mapping[str, Any]) -> np.ndarray:
+def heated(result: Result) -> np.ndarray:
     """NDCG and D_group ``(2, steps)`` of a stored run at temperature 1 and `TEMPERATURES`."""
-    return np.array([[result[n], *result[f"temperature_{n}"]] for n in ("ndcg", "d_group")])
+    ndcg = [result["ndcg"], *result["temperature_ndcg"]]
+    d_group = [result["d_group"], *result["temperature_d_group"]]
+    return np.array([ndcg, d_group])
 
 
-def lottery_line(cells: Cells, method: str, lam: float = 0.0) -> pd.DataFrame:
-    """Lotteries of a stored method: seed, step (probability of a random list), ndcg, d_group."""
+def lottery_line(cells: Cells, experiment: str, lam: float = 0.0) -> pd.DataFrame:
+    """The lotteries of a stored experiment with the uniform policy of its data.
+
+    Args:
+        cells: Stored cells.
+        experiment: Its stored name.
+        lam: Which of its policies.
+
+    Returns:
+        Columns seed, step (the probability of a random list), ndcg and d_group.
+    """
     cells = list(cells)
-    own = by_seed(cells, method, lam)
-    even = by_seed(cells, f"uniform-{split_name(method)[1]}", 0.0)
+    runs = by_seed(cells, experiment, lam)
+    variant = identify(experiment).variant
+    if variant is None:
+        raise ValueError(f"lottery_line: {experiment} is no experiment on group fairness.")
+    uniform = by_seed(cells, UNIFORM.on(variant), 0.0)
     # On fixed queries the uniform policy is the same for all seeds and stored once.
-    alone = next(iter(even.values()))
-    lines = {seed: lottery(run, even.get(seed, alone)["ndcg"]) for seed, run in own.items()}
+    first = next(iter(uniform.values()))
+    lines = {}
+    for seed, result in runs.items():
+        lines[seed] = lottery(result, uniform.get(seed, first)["ndcg"])
     return _table(lines, [0.0, *CHANCES, 1.0])
 
 
-def temperature_line(cells: Cells, method: str) -> pd.DataFrame:
+def temperature_line(cells: Cells, experiment: str) -> pd.DataFrame:
     """The same for temperatures by which its scores at lambda 0 are divided, 1 first."""
-    lines = {seed: heated(result) for seed, result in by_seed(cells, method, 0.0).items()}
+    runs = by_seed(cells, experiment, 0.0)
+    lines = {seed: heated(result) for seed, result in runs.items()}
     return _table(lines, [1.0, *TEMPERATURES])
 
 
 def _table(lines: Mapping[int, np.ndarray], steps: Sequence[float]) -> pd.DataFrame:
-    parts = [
-        pd.DataFrame({"seed": seed, "step": steps, "ndcg": ndcg, "d_group": d_group})
-        for seed, (ndcg, d_group) in lines.items()
-    ]
+    """Lines ``(2, steps)`` by seed, as one table."""
+    parts = []
+    for seed, (ndcg, d_group) in lines.items():
+        columns = {"seed": seed, "step": steps, "ndcg": ndcg, "d_group": d_group}
+        parts.append(pd.DataFrame(columns))
     return pd.concat(parts, ignore_index=True)

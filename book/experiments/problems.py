@@ -1,70 +1,103 @@
 """The data of all experiments, as settings that a result file can name.
 
 A problem of the group-fairness experiments gives the training and the test queries of a seed; its
-readings: "Where the paper and its code differ", 16, 29 to 32. `load_split` has the rankers' data.
+readings: "Where the paper and its code differ", 16, 29 to 32. `RankingData` has the rankers' data.
 """
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import NamedTuple
 
 import torch
 
+from experiments.catalogue import (
+    AGE,
+    CLIPPED_AT_4,
+    CLIPPED_AT_5,
+    SEX,
+    SEX_REDRAWN,
+    SEX_TEXT_REDRAWN,
+    Variant,
+    named,
+)
 from experiments.stand_in import yahoo_like
 from experiments.yahoo_files import PUBLISHED_COUNTS, yahoo
 from fairpg_lite.data import RankingDataset, german_credit, mslr_sample, synthetic
+from fairpg_lite.sweeps import Splits
 
-
-class Parts(NamedTuple):
-    """What a method learns from and what it is judged on; one object if they are the same."""
-
-    train: RankingDataset
-    test: RankingDataset
+#: The two versions of the synthetic data, by their highest relevance.
+VARIANT_BY_CLIP = {5.0: CLIPPED_AT_5, 4.0: CLIPPED_AT_4}
+#: The four of German Credit, by group, attributes, ratio, and whether queries are redrawn.
+VARIANT_BY_GERMAN_SETTINGS = {
+    ("sex", 9, "weights", False): SEX,
+    ("sex", 9, "weights", True): SEX_REDRAWN,
+    ("sex", 20, "exact", True): SEX_TEXT_REDRAWN,
+    ("age", 9, "weights", False): AGE,
+}
 
 
 @dataclass(frozen=True)
 class SyntheticData:
     """The paper's synthetic queries, drawn anew for every seed; trained and judged on the same."""
 
-    clip: float = 5.0  # highest relevance: 5 in the paper's text, 4 in the authors' run
+    clip: float = 5.0
+    """Highest relevance: 5 in the paper's text, 4 in the authors' run."""
     n_queries: int = 100
 
     @property
-    def name(self) -> str:
-        return f"clip{self.clip:g}"
+    def variant(self) -> Variant:
+        """What these data are called."""
+        return named(VARIANT_BY_CLIP, self.clip)
 
-    def load(self, seed: int) -> Parts:
-        both = synthetic(seed=seed, dtype=torch.float64, **asdict(self))
-        return Parts(both, both)
+    def load(self, seed: int) -> Splits:
+        """The queries of a seed, in double precision."""
+        queries = synthetic(self.n_queries, seed=seed, clip=self.clip, dtype=torch.float64)
+        return Splits(queries, queries)
 
 
 @dataclass(frozen=True)
 class GermanData:
     """German Credit as ranking queries of ten; the defaults are the authors' run. Chapter 12."""
 
-    attributes: int = 9  # 9 as in the authors' run (29 features), or 20 as in the text (61)
-    ratio: str = "weights"  # "four to one": of persons (authors), or "exact", 8 and 2 (text)
-    split: str = "rows"  # training persons: the first 800 "rows" (authors), or "random"
-    group: str = "sex"  # as recorded, or "age" (25 or younger)
-    redrawn: bool = False  # whether a seed draws its own queries, or all share those of seed 0
+    attributes: int = 9
+    """9 as in the authors' run (29 features), or 20 as in the text (61)."""
+    ratio: str = "weights"
+    """"Four to one": of persons, "weights" (authors), or "exact", 8 and 2 (text)."""
+    split: str = "rows"
+    """Training persons: the first 800 "rows" (authors), or "random"."""
+    group: str = "sex"
+    """"sex" as recorded, or "age" (25 or younger)."""
+    redrawn: bool = False
+    """Whether a seed draws its own queries, or all share those of seed 0."""
     n_train: int = 500
     n_test: int = 100
 
     @property
-    def name(self) -> str:
-        text = "" if (self.attributes, self.ratio) == (9, "weights") else "-text"
-        return self.group + text + ("-redrawn" if self.redrawn else "")
+    def variant(self) -> Variant:
+        """What these data are called."""
+        settings = (self.group, self.attributes, self.ratio, self.redrawn)
+        return named(VARIANT_BY_GERMAN_SETTINGS, settings)
 
-    def load(self, seed: int) -> Parts:
-        settings = asdict(self)
-        seed = seed if settings.pop("redrawn") else 0
-        return Parts(*german_credit(seed, dtype=torch.float64, **settings))
+    def load(self, seed: int) -> Splits:
+        """The queries of a seed, in double precision."""
+        train, test = german_credit(
+            seed if self.redrawn else 0,
+            attributes=self.attributes,
+            group=self.group,
+            ratio=self.ratio,
+            split=self.split,
+            n_train=self.n_train,
+            n_test=self.n_test,
+            dtype=torch.float64,
+        )
+        return Splits(train, test)
 
 
-Problem = SyntheticData | GermanData
+#: What a method of the group-fairness experiments is run on.
+GroupProblem = SyntheticData | GermanData
 
 
-class Split(NamedTuple):
+class Parts(NamedTuple):
     """What a ranker learns from, what its settings are chosen by, and what it is judged by."""
 
     train: RankingDataset
@@ -72,44 +105,85 @@ class Split(NamedTuple):
     test: RankingDataset
 
 
-@lru_cache(maxsize=2)
-def load_split(data: str, share: float, root: str | None = None, split_seed: int = 0) -> Split:
-    """The first ``share`` of the queries of "yahoo" (in ``root``), "stand-in" (2 GB) or "mslr".
+@dataclass(frozen=True)
+class RankingData:
+    """The queries of Table 1 and Figure 2: Yahoo's, a stand-in for them, or an open sample."""
 
-    ``split_seed`` says which of MSLR's 42 training queries are set aside for validation.
+    data: str = "stand-in"
+    """"yahoo", "stand-in" (2 GB) or "mslr"."""
+    share: float = 1.0
+    """Of each part, the first so many of its queries."""
+    with_valid: bool = True
+    """Whether training may look at the validation queries."""
+    root: str | None = field(default=None, compare=False, kw_only=True)
+    """Where Yahoo's files lie on this machine: no part of an experiment, and not stored. None is
+    FAIRPG_YAHOO."""
+
+    def parts(self, seed: int) -> Parts:
+        """All three parts. A seed draws the validation queries of "mslr", and nothing elsewhere."""
+        return load_parts(self.data, self.share, self.root, seed if self.data == "mslr" else 0)
+
+    def load(self, seed: int) -> Splits:
+        """The queries of a seed, as `fairpg_lite.sweeps.experiment.FairPGRank` wants them."""
+        parts = self.parts(seed)
+        return Splits(parts.train, parts.test, parts.valid if self.with_valid else None)
+
+    def describe(self, seed: int) -> str:
+        """The sentences that name the data; said in every output."""
+        sizes = [len(part) for part in self.parts(seed)]
+        counts = " / ".join(f"{size:,}" for size in sizes) + " queries (train / valid / test)"
+        if self.data == "yahoo":
+            published = [n_queries for n_queries, _ in PUBLISHED_COUNTS.values()]
+            note = "" if sizes == published else ", not the published number"
+            return f"Yahoo Set 1 from its files: {counts}{note}."
+        if self.data == "stand-in":
+            return (
+                f"A Yahoo-shaped stand-in (yahoo_like, seed 0), not Yahoo's data: {counts}. "
+                "Its recipe was tuned until linear models, networks and trees came in this "
+                "order: the order is put in by design and is no evidence for the paper's Table 1."
+            )
+        return (
+            f"MSLR-WEB10K Fold 1, the committed sample: {counts}, "
+            "the first two a random split of 42 that goes with the seed."
+        )
+
+
+@lru_cache(maxsize=2)
+def load_parts(data: str, share: float, root: str | None = None, split_seed: int = 0) -> Parts:
+    """The queries of `RankingData`, kept for the next call.
+
+    Args:
+        data: "yahoo", "stand-in" or "mslr".
+        share: Of each part, the first so many of its queries.
+        root: Where Yahoo's files lie; None is FAIRPG_YAHOO.
+        split_seed: Which of MSLR's 42 training queries are set aside for validation.
+
+    Returns:
+        Training, validation and test queries.
     """
     if data == "stand-in":
-        counts = {part: share_of(queries, share) for part, (queries, _) in PUBLISHED_COUNTS.items()}
-        return Split(*(yahoo_like(queries, part=part) for part, queries in counts.items()))
+        return _stand_in(share)
     if data == "yahoo":
-        parts = Split(*yahoo(root))
+        train, valid, test = yahoo(root)
     else:
-        train, test = mslr_sample(dtype=torch.float64)
-        train, valid = train.split((32 / 42, 10 / 42), seed=split_seed)
-        parts = Split(train, valid, test)
+        both, test = mslr_sample(dtype=torch.float64)
+        train, valid = both.split((32 / 42, 10 / 42), seed=split_seed)
     # Consecutive queries, so views and not copies.
-    return Split(*(part[: share_of(len(part), share)] for part in parts))
-
-
-def share_of(queries: int, share: float) -> int:
-    """How many queries a share is: rounded, and no fewer than 20 where there are so many."""
-    return min(queries, max(20, round(queries * share)))
-
-
-def describe(data: str, parts: Split) -> str:
-    """The sentences that name the data; said in every output."""
-    counts = " / ".join(f"{len(part):,}" for part in parts) + " queries (train / valid / test)"
-    if data == "yahoo":
-        published = [queries for queries, _ in PUBLISHED_COUNTS.values()]
-        note = "" if [*map(len, parts)] == published else ", not the published number"
-        return f"Yahoo Set 1 from its files: {counts}{note}."
-    if data == "stand-in":
-        return (
-            f"A Yahoo-shaped stand-in (yahoo_like, seed 0), not Yahoo's data: {counts}. "
-            "Its recipe was tuned until linear models, networks and trees came in this "
-            "order: the order is put in by design and is no evidence for the paper's Table 1."
-        )
-    return (
-        f"MSLR-WEB10K Fold 1, the committed sample: {counts}, "
-        "the first two a random split of 42 that goes with the seed."
+    return Parts(
+        train[: share_of(len(train), share)],
+        valid[: share_of(len(valid), share)],
+        test[: share_of(len(test), share)],
     )
+
+
+def _stand_in(share: float) -> Parts:
+    """The stand-in with a share of the published numbers of queries."""
+    parts = {}
+    for part, (n_queries, _) in PUBLISHED_COUNTS.items():
+        parts[part] = yahoo_like(share_of(n_queries, share), part=part)
+    return Parts(**parts)
+
+
+def share_of(n_queries: int, share: float) -> int:
+    """How many queries a share is: rounded, and no fewer than 20 where there are so many."""
+    return min(n_queries, max(20, round(n_queries * share)))

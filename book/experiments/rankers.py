@@ -2,25 +2,44 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
+from experiments.catalogue import (
+    GBDT,
+    LAMBDAMART,
+    LINEAR_PG_RANK,
+    LINEAR_PG_RANK_ENTROPY,
+    NETWORK_PG_RANK,
+    NETWORK_PG_RANK_ENTROPY,
+    RANK_SVM,
+    named,
+)
+from experiments.cells import Cells, completed
 from experiments.learners import CS, gbdt, rank_svm
-from experiments.problems import Split, describe, load_split
-from experiments.summary import Cells, finished
+from experiments.problems import Parts, RankingData
 from fairpg_lite.data import RankingDataset
 from fairpg_lite.evaluation import evaluate
-from fairpg_lite.scorers import LinearScorer, MLPScorer
-from fairpg_lite.sweeps.records import Cell, grid
+from fairpg_lite.exact import TOLERANCE
+from fairpg_lite.sweeps import Cell, FairPGRank, Run, grid
 from fairpg_lite.training.config import TrainConfig
-from fairpg_lite.training.loop import fit
 
 #: Learning rates of the paper's appendix, by model.
 PAPER_LR = {"linear": 1e-3, "neural": 5e-5}
+#: Hidden units by model; None is a linear scorer.
+HIDDEN = {"linear": None, "neural": 32}
 TOP_GRADE = 4.0
+#: What PG-Rank is called, by model and entropy weight.
+PG_RANK_BY_MODEL = {
+    ("linear", 0.0): LINEAR_PG_RANK,
+    ("linear", 1.0): LINEAR_PG_RANK_ENTROPY,
+    ("neural", 0.0): NETWORK_PG_RANK,
+    ("neural", 1.0): NETWORK_PG_RANK_ENTROPY,
+}
+TREES_BY_OBJECTIVE = {"regression": GBDT, "lambdarank": LAMBDAMART}
 #: What summary.md shows of these experiments, and its headings; all of the test queries.
 COLUMNS = {
     "test_ndcg_at_10": "NDCG@10, sorted",
@@ -30,77 +49,205 @@ COLUMNS = {
     "train_policy_ndcg_at_10": "NDCG@10, policy, training",
     "train_policy_d_ind": "D_ind, policy, training",
 }
-#: A scorer, and what is worth noting about its training.
-Trained = tuple[nn.Module, dict[str, Any]]
+
+
+# What is measured
+
+
+def sorted_measures(
+    scorer: nn.Module, dataset: RankingDataset, per_query: bool = False
+) -> dict[str, Any]:
+    """What the most probable ranking is worth.
+
+    Args:
+        scorer: Any.
+        dataset: The queries.
+        per_query: Whether to list the queries' values, too.
+
+    Returns:
+        Counts, NDCG@10, ERR (whole list) and D_ind. ``without_relevant`` is the share of queries
+        without anything relevant; their NDCG counts as 1.
+    """
+    scores = _scores(scorer, dataset)
+    at_10 = evaluate(scores, dataset, ("ndcg_at_k",), k=10, deterministic=True, max_grade=TOP_GRADE)
+    whole = evaluate(scores, dataset, ("err", "d_ind"), deterministic=True, max_grade=TOP_GRADE)
+    n_without_relevant = sum(not query.relevance.any() for query in dataset)
+    result: dict[str, Any] = {
+        "queries": len(dataset),
+        "documents": dataset.n_documents,
+        "without_relevant": n_without_relevant / len(dataset),
+        "ndcg_at_10": at_10.ndcg_at_k,
+        "err": whole.err,
+        "d_ind": whole.d_ind,
+    }
+    if per_query:
+        result["ndcg_at_10_per_query"] = _rounded(at_10.per_query["ndcg_at_k"])
+        result["err_per_query"] = _rounded(whole.per_query["err"])
+    return result
+
+
+def policy_measures(
+    scorer: nn.Module, dataset: RankingDataset, per_query: bool = False
+) -> dict[str, Any]:
+    """What the readers of the policy see on average.
+
+    Args:
+        scorer: Whose Plackett-Luce policy is judged.
+        dataset: The queries.
+        per_query: Whether to list the queries' values, too; without it the means have seven digits,
+            which saves a quarter of the time.
+
+    Returns:
+        NDCG, NDCG@10 and D_ind.
+    """
+    evaluation = evaluate(
+        _scores(scorer, dataset),
+        dataset,
+        ("ndcg", "ndcg_at_k", "d_ind"),
+        k=10,
+        max_grade=TOP_GRADE,
+        tolerance=TOLERANCE if per_query else 1e-6,
+    )
+    result: dict[str, Any] = {
+        "policy_ndcg": evaluation.ndcg,
+        "policy_ndcg_at_10": evaluation.ndcg_at_k,
+        "policy_d_ind": evaluation.d_ind,
+    }
+    if per_query:
+        result["policy_ndcg_at_10_per_query"] = _rounded(evaluation.per_query["ndcg_at_k"])
+        result["policy_d_ind_per_query"] = _rounded(evaluation.per_query["d_ind"])
+    return result
+
+
+@torch.no_grad()
+def _scores(scorer: nn.Module, dataset: RankingDataset) -> Tensor:
+    """Scores of all documents ``(N,)`` in double precision, computed in blocks."""
+    blocks = dataset.features.split(1 << 14)
+    return torch.cat([scorer(block).double() for block in blocks])
+
+
+def _rounded(values: Iterable[Any]) -> list[float]:
+    return [round(float(value), 6) for value in values]
+
+
+def _prefixed(prefix: str, result: dict[str, Any]) -> dict[str, Any]:
+    return {prefix + name: value for name, value in result.items()}
+
+
+# The rankers
+
+
+@dataclass(frozen=True)
+class IndividualFairPGRank(FairPGRank):
+    """Fair-PG-Rank with D_ind, and PG-Rank at lam = 0; `pg_rank` makes one with its name."""
+
+    problem: RankingData
+    per_query: bool = False
+    """Whether the result lists the test queries' values one by one."""
+
+    def __call__(self, lam: float, seed: int) -> dict[str, Any]:  # type: ignore[override]
+        """Train and measure; no model is saved."""
+        return self.measure(self.train(lam, seed))
+
+    def measure(self, run: Run) -> dict[str, Any]:
+        """What the scorer is worth as a policy and sorted, and the course of its training."""
+        history = {
+            "utility": _rounded(run.history.utility),
+            "disparity": _rounded(run.history.disparity),
+        }
+        if run.splits.valid is not None:
+            history["valid_utility"] = _rounded(run.history.valid_utility)
+            history["valid_disparity"] = _rounded(run.history.valid_disparity)
+        updates_per_epoch = -(-len(run.splits.train) // run.config.batch_size)
+        result: dict[str, Any] = {
+            "data": self.problem.describe(run.config.seed),
+            "history": history,
+            "updates": len(run.history) * updates_per_epoch,
+            "compiled": run.history.compiled,
+        }
+        train = run.splits.train
+        test = run.splits.test
+        result |= _prefixed("train_", sorted_measures(run.scorer, train))
+        result |= _prefixed("train_", policy_measures(run.scorer, train))
+        result |= _prefixed("test_", sorted_measures(run.scorer, test, self.per_query))
+        result |= _prefixed("test_", policy_measures(run.scorer, test, self.per_query))
+        return result
+
+
+def pg_rank(
+    problem: RankingData,
+    model: str = "linear",
+    *,
+    entropy: float = 1.0,
+    epochs: int = 20,
+    lr: float | None = None,
+    samples: int = 10,
+    batch_size: int = 1,
+    patience: int | None = None,
+    compiled: str | bool = "auto",
+    per_query: bool = False,
+) -> IndividualFairPGRank:
+    """Fair-PG-Rank with D_ind, and PG-Rank at lam = 0; the defaults are the paper's appendix.
+
+    Args:
+        problem: The data.
+        model: "linear", or "neural", one hidden layer of 32 ReLU units.
+        entropy: The paper's gamma; the authors' stored runs had 0.
+        epochs: Passes over the queries, at most.
+        lr: Learning rate; None is the paper's, by model.
+        samples: Rankings drawn per query.
+        batch_size: Queries per update.
+        patience: Not in the paper: as in `TrainConfig`, on the validation queries of ``problem``.
+        compiled: Whether Numba trains; it gives the same numbers.
+        per_query: Whether the result lists the test queries' values one by one.
+
+    Returns:
+        The experiment, to be called with (lam, seed).
+    """
+    config = TrainConfig(
+        disparity="d_ind",
+        entropy=entropy,
+        samples=samples,
+        epochs=epochs,
+        lr=PAPER_LR[model] if lr is None else lr,
+        batch_size=batch_size,
+        patience=patience,
+        compiled=compiled,
+    )
+    return IndividualFairPGRank(
+        problem,
+        config,
+        HIDDEN[model],
+        name=named(PG_RANK_BY_MODEL, (model, entropy)).name,
+        per_query=per_query,
+    )
 
 
 @dataclass(frozen=True)
 class Ranker(ABC):
-    """What all rankers share: their data, and how they are measured."""
+    """What the other rankers share: their data, and how they are measured."""
 
-    data: str = "stand-in"  # or "yahoo" or "mslr"
-    share: float = 1.0  # of the queries
-    per_query: bool = False  # whether the result lists the test queries' values one by one
-    # Where Yahoo's files lie on this machine: no part of an experiment, and not stored.
-    root: str | None = field(default=None, compare=False, kw_only=True)
-
-    @abstractmethod
-    def train(self, parts: Split, lam: float, seed: int) -> Trained:
-        """A scorer trained on ``parts``, and what is to be noted of it."""
-
-    def parts(self, seed: int) -> Split:
-        return load_split(self.data, self.share, self.root, seed if self.data == "mslr" else 0)
-
-    def __call__(self, lam: float, seed: int) -> dict[str, Any]:
-        parts = self.parts(seed)
-        scorer, notes = self.train(parts, lam, seed)
-        result: dict[str, Any] = {"data": describe(self.data, parts), **notes}
-        for part in ("train", "test"):
-            how = (isinstance(self, FairPGRank), self.per_query and part == "test")
-            found = measure(scorer, getattr(parts, part), *how)
-            result |= {f"{part}_{name}": value for name, value in found.items()}
-        return result
-
-
-@dataclass(frozen=True)
-class FairPGRank(Ranker):
-    """Fair-PG-Rank with D_ind, and PG-Rank at lam = 0; the defaults are the paper's appendix."""
-
-    model: str = "linear"  # or "neural", one hidden layer of 32 ReLU units
-    entropy: float = 1.0  # the paper's gamma; the authors' stored runs had 0
-    epochs: int = 20
-    lr: float | None = None  # None is the paper's, by model
-    samples: int = 10
-    batch_size: int = 1
-    patience: int | None = None  # not in the paper: as in `TrainConfig`, on the validation queries
-    compiled: str | bool = field(default="auto", compare=False)  # gives the same numbers
+    problem: RankingData
+    per_query: bool = False
+    """Whether the result lists the test queries' values one by one."""
 
     @property
+    @abstractmethod
     def name(self) -> str:
-        return f"fair_pg_rank-{self.model}-entropy{self.entropy:g}"
+        """The name that its results are stored by."""
 
-    def config(self, lam: float, seed: int) -> TrainConfig:
-        names = ("entropy", "samples", "epochs", "batch_size", "patience", "compiled")
-        settings = {name: getattr(self, name) for name in names}
-        lr = PAPER_LR[self.model] if self.lr is None else self.lr
-        return TrainConfig(lam=lam, disparity="individual", lr=lr, seed=seed, **settings)
+    @abstractmethod
+    def train(self, parts: Parts, seed: int) -> tuple[nn.Module, dict[str, Any]]:
+        """A trained scorer, and what is to be noted of it."""
 
-    def scorer(self, dataset: RankingDataset, seed: int) -> nn.Module:
-        """The model before training, initialised as in the paper, by a stream of its own."""
-        kind = LinearScorer if self.model == "linear" else MLPScorer
-        generator = torch.Generator().manual_seed(seed)
-        return kind(dataset.n_features, generator=generator, dtype=dataset.features.dtype)
-
-    def train(self, parts: Split, lam: float, seed: int) -> Trained:
-        scorer, config = self.scorer(parts.train, seed), self.config(lam, seed)
-        valid = None if self.patience is None else parts.valid
-        history = fit(scorer, parts.train, config, valid, progress=False)
-        if history.stopped == "interrupted":
-            raise KeyboardInterrupt  # what Ctrl-C leaves behind is no result
-        names = ("utility", "disparity", *(("valid_utility", "valid_disparity") if valid else ()))
-        notes = {name: _rounded(getattr(history, name)) for name in names}
-        updates = len(history) * -(-len(parts.train) // self.batch_size)
-        return scorer, {"history": notes, "updates": updates, "compiled": history.compiled}
+    def __call__(self, lam: float, seed: int) -> dict[str, Any]:
+        """Train and measure. Only lam = 0: these rankers have no price of disparity."""
+        parts = self.problem.parts(seed)
+        scorer, notes = self.train(parts, seed)
+        result: dict[str, Any] = {"data": self.problem.describe(seed), **notes}
+        result |= _prefixed("train_", sorted_measures(scorer, parts.train))
+        result |= _prefixed("test_", sorted_measures(scorer, parts.test, self.per_query))
+        return result
 
 
 @dataclass(frozen=True)
@@ -108,90 +255,66 @@ class RankSVM(Ranker):
     """A linear RankSVM, its C chosen by NDCG@10 on the validation queries."""
 
     C: tuple[float, ...] = CS
-    name = "rank_svm"
 
-    def train(self, parts: Split, lam: float, seed: int) -> Trained:
-        found = rank_svm(parts.train, validation=parts.valid, C=self.C)
-        return found.scorer, {"C": found.setting, "valid_ndcg_at_10": found.objective}
+    @property
+    def name(self) -> str:
+        return RANK_SVM.name
+
+    def train(self, parts: Parts, seed: int) -> tuple[nn.Module, dict[str, Any]]:
+        fitted = rank_svm(parts.train, valid=parts.valid, C=self.C)
+        return fitted.scorer, {"C": fitted.C, "valid_ndcg_at_10": fitted.valid_ndcg}
 
 
 @dataclass(frozen=True)
 class Trees(Ranker):
     """Boosted trees, at most ``rounds``, fewer where validation queries say so for 30 rounds."""
 
-    objective: str = "regression"  # on the grades (the paper's GBDT), or "lambdarank" (LambdaMART)
+    objective: str = "regression"
+    """On the grades (the paper's GBDT), or "lambdarank" (LambdaMART)."""
     rounds: int = 300
 
     @property
     def name(self) -> str:
-        return "gbdt" if self.objective == "regression" else "lambdamart"
+        return named(TREES_BY_OBJECTIVE, self.objective).name
 
-    def train(self, parts: Split, lam: float, seed: int) -> Trained:
-        how: dict[str, Any] = {"objective": self.objective, "rounds": self.rounds, "seed": seed}
-        scorer = gbdt(parts.train, validation=parts.valid, **how)
+    def train(self, parts: Parts, seed: int) -> tuple[nn.Module, dict[str, Any]]:
+        scorer = gbdt(
+            parts.train,
+            objective=self.objective,
+            valid=parts.valid,
+            rounds=self.rounds,
+            seed=seed,
+        )
         return scorer, {"trees": int(scorer.booster.best_iteration or self.rounds)}
 
 
-def protocol(
-    lambdas: Iterable[float], seeds: range, quick: bool, policies: dict[str, Any], **common: Any
+# Plans
+
+
+def baselines(
+    problem: RankingData, seeds: Iterable[int], *, quick: bool, per_query: bool = False
 ) -> list[Cell]:
-    """The cells of Table 1 and Figure 2, longest first; baselines once if no seed draws the data.
+    """The cells of both kinds of trees and of RankSVM.
 
-    ``policies`` are settings of all `FairPGRank`, ``common`` of all rankers.
+    Args:
+        problem: The data, with validation queries.
+        seeds: One is enough if no seed draws the data.
+        quick: Fewer trees and values of C.
+        per_query: Whether results list the test queries' values one by one.
+
+    Returns:
+        One cell for each ranker and seed.
     """
-    cells: list[Cell] = []
-    for model in ("neural", "linear"):
-        settings = {**common, **policies, "model": model}
-        cells += grid(FairPGRank(entropy=0.0, **settings), lambdas, seeds)
-        cells += grid(FairPGRank(entropy=1.0, **settings), [0.0], seeds)
-    seeds = seeds if common["data"] == "mslr" else range(1)
-    for objective in ("lambdarank", "regression"):
-        trees = Trees(objective=objective, rounds=30 if quick else 300, **common)
-        cells += grid(trees, [0.0], seeds)
-    return cells + grid(RankSVM(C=(1.0, 100.0) if quick else CS, **common), [0.0], seeds)
+    seeds = list(seeds)
+    rounds = 30 if quick else 300
+    constants = (1.0, 100.0) if quick else CS
+    lambdamart = Trees(problem, per_query, "lambdarank", rounds)
+    regression = Trees(problem, per_query, "regression", rounds)
+    svm = RankSVM(problem, per_query, constants)
+    return grid(lambdamart, [0.0], seeds) + grid(regression, [0.0], seeds) + grid(svm, [0.0], seeds)
 
 
-def measure(
-    scorer: nn.Module, dataset: RankingDataset, stochastic: bool, per_query: bool = False
-) -> dict[str, Any]:
-    """NDCG@10, ERR (whole list) and D_ind of the most probable ranking, and counts.
-
-    ``stochastic`` adds what the policy's readers see on average. ``without_relevant`` is the share
-    of queries without anything relevant; their NDCG counts as 1. ``per_query`` lists the queries'
-    values; without it the policy's means have seven digits, which saves a quarter of the time.
-    """
-    with torch.no_grad():  # scored once, in blocks, then measured in several ways
-        scores = torch.cat([scorer(block).double() for block in dataset.features.split(1 << 14)])
-    at_10 = evaluate(scores, dataset, 10, deterministic=True, max_grade=TOP_GRADE)
-    whole = evaluate(scores, dataset, deterministic=True, max_grade=TOP_GRADE)
-    found: dict[str, Any] = {
-        "queries": len(dataset),
-        "documents": dataset.n_documents,
-        "without_relevant": sum(not query.relevance.any() for query in dataset) / len(dataset),
-        "ndcg_at_10": at_10.ndcg_at_k,
-        "err": whole.err,
-        "d_ind": whole.d_ind,
-    }
-    listed = {"ndcg_at_10": at_10.per_query["ndcg_at_k"], "err": whole.per_query["err"]}
-    if stochastic:
-        digits: dict[str, Any] = {} if per_query else {"tolerance": 1e-6}
-        policy = evaluate(scores, dataset, 10, samples=1, max_grade=TOP_GRADE, **digits)
-        names = {"policy_ndcg_at_10": "ndcg_at_k", "policy_d_ind": "d_ind"}
-        found |= {"policy_ndcg": policy.ndcg}
-        found |= {name: getattr(policy, own) for name, own in names.items()}
-        listed |= {name: policy.per_query[own] for name, own in names.items()}
-    if per_query:
-        found |= {f"{name}_per_query": _rounded(values) for name, values in listed.items()}
-    return found
-
-
-def _rounded(values: Iterable[Any]) -> list[float]:
-    return [round(float(value), 6) for value in values]
-
-
-def data_of(cells: Cells) -> str:
+def describe_data(cells: Cells) -> str:
     """The sentence that names the data of these cells; several if they are of several data."""
-    return " ".join(dict.fromkeys(cell["result"]["data"] for cell in finished(cells)))
-
-
-DATA = data_of
+    sentences = [cell["result"]["data"] for cell in completed(cells)]
+    return " ".join(dict.fromkeys(sentences))

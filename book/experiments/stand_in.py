@@ -2,15 +2,17 @@
 
 import os
 from concurrent.futures import ThreadPoolExecutor
+from numbers import Integral
 
 import numpy as np
 import torch
 
-from fairpg_lite import _check
 from fairpg_lite.data import RankingDataset
 
-N_IDS, N_ACTIVE = 699, 519
-MEAN_LENGTH, MAX_LENGTH = 23.72, 139
+N_IDS = 699
+N_ACTIVE = 519
+MEAN_LENGTH = 23.72
+MAX_LENGTH = 139
 GRADE_SHARES = (0.261, 0.358, 0.286, 0.077, 0.019)
 # Published quantiles, and points between them that bring the means to the published ones.
 DENSITY_QUANTILES = (
@@ -23,13 +25,18 @@ VALUE_QUANTILES = (
 )
 RELEVANCE_QUANTILES = ((0, 0.15, 0.5, 0.66, 1), (-0.68, -0.2, 0.13, 0.39, 0.76))
 PARTS = ("train", "valid", "test")
-FAMILIES, CAUSES, PAIRS = 8, 14, 10
+FAMILIES = 8
+CAUSES = 14
+PAIRS = 10
 INTERACTION = 0.6  # the standard deviation of the interactions, relative to that of the steps
 NOISE = 0.65  # the standard deviation of what no ranker can explain, of 1 in all
 QUERY_SHARE = 0.35  # of the latent factors' variance lies between queries
-BINS, RANGE = 2048, 4.0  # latent values are rounded to a grid on [-4, 4]
+# Latent values are rounded to a grid on [-4, 4].
+BINS = 2048
+RANGE = 4.0
 GRID = (np.arange(BINS) + 0.5) * (2 * RANGE / BINS) - RANGE
 CHUNK = 256  # queries that share a random stream
+ROWS = 1024  # documents drawn together: few enough for the processor's cache
 
 
 class World:
@@ -54,8 +61,8 @@ class World:
         relevance = draw.permutation(np.interp(ranks, *RELEVANCE_QUANTILES))
         relevance[self.causes] = 0.62
         shared = np.sqrt(draw.uniform(0.1, 0.45, N_ACTIVE) * (1 - relevance**2))
-        own = np.sqrt(1 - relevance**2 - shared**2)
-        self.loadings = np.stack([relevance, shared, own]).astype(np.float32)
+        noise = np.sqrt(1 - relevance**2 - shared**2)
+        self.loadings = np.stack([relevance, shared, noise]).astype(np.float32)
         self.family = draw.integers(1, FAMILIES + 1, N_ACTIVE)
         # What is hidden (a zero) must not matter, so no threshold lies below the point of hiding.
         hidden = torch.special.ndtri(torch.from_numpy(1 - density[self.causes])).numpy()
@@ -67,36 +74,47 @@ class World:
         self.signs = draw.choice([-1.0, 1.0], PAIRS)
         # The score's scale and the thresholds of the grades, by 100,000 independent documents.
         factors = draw.standard_normal((100_000, FAMILIES + 1), np.float32)
-        own = draw.standard_normal((100_000, CAUSES), np.float32)
-        latent = GRID[self.bins(factors, own, self.causes)]
+        document_noise = draw.standard_normal((100_000, CAUSES), np.float32)
+        latent = GRID[self.bins(factors, document_noise, self.causes)]
         self.scaling = np.array([(part.mean(), part.std()) for part in self._score_parts(latent)])
         self.scaling[:, 1] *= self.score(latent).std()  # one scale for both parts: variance 1
         observed = _observed(self.score(latent), draw)
         self.cuts = np.quantile(observed, np.cumsum(GRADE_SHARES)[:-1])
 
-    def bins(self, factors: np.ndarray, own: np.ndarray, chosen: np.ndarray | slice) -> np.ndarray:
-        """Latent values (N, A), standard normal, as bins; `own` noise is overwritten.
+    def bins(
+        self, factors: np.ndarray, noise: np.ndarray, features: np.ndarray | slice
+    ) -> np.ndarray:
+        """Latent values, standard normal, as bins.
 
         Sums of products, not a matrix product: those differ in the last bits from one machine to
         another, and a bit can move a value into the next bin.
+
+        Args:
+            factors: ``(N, 1 + FAMILIES)`` of N documents, relevance first.
+            noise: ``(N, A)``, each feature's own; it is overwritten.
+            features: Which A of the active features.
+
+        Returns:
+            ``(N, A)``.
         """
-        relevance, shared, noise = self.loadings[:, chosen]
-        own *= noise
-        own += factors[:, :1] * relevance
-        own += np.take(factors, self.family[chosen], axis=1) * shared
-        return np.clip((own + RANGE) * (BINS / (2 * RANGE)), 0, BINS - 1).astype(np.int64)
+        relevance_loading, shared_loading, noise_loading = self.loadings[:, features]
+        noise *= noise_loading
+        noise += factors[:, :1] * relevance_loading
+        noise += np.take(factors, self.family[features], axis=1) * shared_loading
+        return np.clip((noise + RANGE) * (BINS / (2 * RANGE)), 0, BINS - 1).astype(np.int64)
+
+    def score(self, latent: np.ndarray) -> np.ndarray:
+        """The noise-free score (N,), mean 0 and variance 1, of the causes' latent values (N, C)."""
+        steps, interactions = self._score_parts(latent)
+        (steps_mean, steps_scale), (pairs_mean, pairs_scale) = self.scaling
+        additive = (steps - steps_mean) / steps_scale
+        return additive + INTERACTION * (interactions - pairs_mean) / pairs_scale
 
     def _score_parts(self, latent: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Additive steps and pairwise interactions (N,) of the causes' latent values (N, C)."""
         steps = ((latent > self.low) + 0.5 * (latent > self.high)) @ self.weights
         sign = np.where(latent > self.middle, 1.0, -1.0)
         return steps, (sign[:, self.first] * sign[:, self.second]) @ self.signs
-
-    def score(self, latent: np.ndarray) -> np.ndarray:
-        """The noise-free score (N,), mean 0 and variance 1, of the causes' latent values (N, C)."""
-        steps, interactions = self._score_parts(latent)
-        (centre, scale), (centre2, scale2) = self.scaling
-        return (steps - centre) / scale + INTERACTION * (interactions - centre2) / scale2
 
 
 def _observed(score: np.ndarray, draw: np.random.Generator) -> np.ndarray:
@@ -115,40 +133,63 @@ def yahoo_like(n_queries: int = 1000, seed: int = 0, *, part: str = "train") -> 
     ("absent"), the rest are mapped to (0, 1]. 14 features cause the score, by two steps each and
     by ten pairs that act together. Thresholds turn score and noise into grades.
 
-    ``part`` "train", "valid" and "test" draw different documents in the world of ``seed``; full
-    size is 19,944, 2,994 and 6,983 queries, and fewer are the first of more. numpy's
-    default_rng([seed, 0]) makes the world, [seed, part, 0] draws the lengths, and
+    numpy's default_rng([seed, 0]) makes the world, [seed, part, 0] draws the lengths, and
     [seed, part, 1 + chunk, k] each 256 queries' factors (k = 0, 1), features (2) and noise (3).
+
+    Args:
+        n_queries: Full size is 19,944, 2,994 and 6,983 queries; fewer are the first of more.
+        seed: Of the world and its documents.
+        part: "train", "valid" and "test" draw different documents in the world of ``seed``.
+
+    Returns:
+        Queries of 699 features, without groups.
     """
-    seed = _check.seed("yahoo_like: seed", seed)
-    world, which = World(seed), PARTS.index(part) + 1
-    drawn = np.random.default_rng([seed, which, 0]).gamma(2.5, MEAN_LENGTH / 2.5, n_queries)
+    seed = _checked_seed(seed)
+    world = World(seed)
+    part_stream = PARTS.index(part) + 1
+    length_stream = np.random.default_rng([seed, part_stream, 0])
+    drawn = length_stream.gamma(2.5, MEAN_LENGTH / 2.5, n_queries)
     lengths = np.clip(np.rint(drawn), 1, MAX_LENGTH).astype(np.int64)
     offsets = np.concatenate([[0], np.cumsum(lengths)])
     features = np.zeros((offsets[-1], N_IDS), np.float32)
     grades = np.empty(offsets[-1], np.float32)
 
     def fill(chunk: int) -> None:
-        some = lengths[chunk * CHUNK : (chunk + 1) * CHUNK]
+        """Draw the documents of 256 queries."""
+        chunk_lengths = lengths[chunk * CHUNK : (chunk + 1) * CHUNK]
         begin = offsets[chunk * CHUNK]
-        end = begin + some.sum()
-        streams = [np.random.default_rng([seed, which, 1 + chunk, k]) for k in range(4)]
-        shared = streams[0].standard_normal((len(some), FAMILIES + 1), np.float32)
-        factors = streams[1].standard_normal((end - begin, FAMILIES + 1), np.float32)
+        end = begin + chunk_lengths.sum()
+        query_stream, factor_stream, feature_stream, noise_stream = (
+            np.random.default_rng([seed, part_stream, 1 + chunk, k]) for k in range(4)
+        )
+        shared = query_stream.standard_normal((len(chunk_lengths), FAMILIES + 1), np.float32)
+        factors = factor_stream.standard_normal((end - begin, FAMILIES + 1), np.float32)
         factors *= np.float32(np.sqrt(1 - QUERY_SHARE))
-        factors += np.float32(np.sqrt(QUERY_SHARE)) * np.repeat(shared, some, axis=0)
+        factors += np.float32(np.sqrt(QUERY_SHARE)) * np.repeat(shared, chunk_lengths, axis=0)
         score = np.empty(end - begin)
-        for first in range(0, end - begin, 1024):  # small enough for the processor's cache
-            rows = slice(first, first + 1024)
-            own = streams[2].standard_normal((len(score[rows]), N_ACTIVE), np.float32)
-            bins = world.bins(factors[rows], own, slice(None))
+        for first in range(0, end - begin, ROWS):
+            rows = slice(first, first + ROWS)
+            noise = feature_stream.standard_normal((len(score[rows]), N_ACTIVE), np.float32)
+            bins = world.bins(factors[rows], noise, slice(None))
             score[rows] = world.score(GRID[bins[:, world.causes]])
             bins += np.arange(N_ACTIVE) * BINS
             features[begin:end][rows, world.columns] = world.table.ravel().take(bins)
-        grades[begin:end] = np.searchsorted(world.cuts, _observed(score, streams[3]))
+        grades[begin:end] = np.searchsorted(world.cuts, _observed(score, noise_stream))
 
     # Every chunk has its own streams and rows, so threads change the time and nothing else.
+    n_chunks = -(-n_queries // CHUNK)
     with ThreadPoolExecutor(min(4, os.cpu_count() or 1)) as pool:
-        list(pool.map(fill, range(-(-n_queries // CHUNK))))
-    info = {"name": f"Yahoo-shaped stand-in, {part}", "seed": seed}
-    return RankingDataset(*map(torch.from_numpy, (features, grades, offsets)), info=info)
+        list(pool.map(fill, range(n_chunks)))
+    return RankingDataset(
+        torch.from_numpy(features),
+        torch.from_numpy(grades),
+        torch.from_numpy(offsets),
+        info={"name": f"Yahoo-shaped stand-in, {part}", "seed": seed},
+    )
+
+
+def _checked_seed(seed: object) -> int:
+    """The seed as an int, below the limit that the package has for all seeds."""
+    if isinstance(seed, Integral) and not isinstance(seed, bool) and 0 <= int(seed) < 2**61:
+        return int(seed)
+    raise ValueError(f"yahoo_like: seed is {seed!r}; give a whole number from 0 up to below 2**61.")

@@ -9,79 +9,135 @@ Numbers on the stand-in are never numbers on Yahoo's data: its order of methods 
 """
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from experiments.problems import load_split
-from experiments.rankers import COLUMNS, DATA, protocol
-from experiments.summary import Cells, finished
-from fairpg_lite.sweeps.records import Cell, load_cells
-from fairpg_lite.sweeps.running import run_cells
+from experiments.catalogue import (
+    GBDT,
+    LAMBDAMART,
+    LINEAR_PG_RANK,
+    LINEAR_PG_RANK_ENTROPY,
+    NETWORK_PG_RANK,
+    NETWORK_PG_RANK_ENTROPY,
+    RANK_SVM,
+    Method,
+)
+from experiments.cells import Cells, completed
+from experiments.problems import RankingData
+from experiments.rankers import COLUMNS, baselines, describe_data, pg_rank
+from fairpg_lite.sweeps import Cell, grid, load_cells, run_cells
 
-__all__ = ["COLUMNS", "DATA", "own_table", "plan", "table"]
+__all__ = ["COLUMNS", "describe_data", "own_table", "plan", "table"]
 
 #: Where Figure 2 looks, with both models; from a pilot on a twentieth of the stand-in.
-LAMBDAS = (0.0, 3.0, 10.0, 30.0, 100.0)
-QUICK_LAMBDAS = (0.0, 10.0, 100.0)
-#: NDCG@10 and ERR of the paper's Table 1, on Yahoo Set 1, one unseeded run each; the first two are
-#: quoted there from Chapelle & Chang (2011).
-PAPER_TABLE_1: dict[str, tuple[float, float]] = {
-    "RankSVM": (0.75924, 0.43680),
-    "GBDT": (0.79013, 0.46201),
-    "PG-Rank, linear": (0.76145, 0.44988),
-    "PG-Rank, network": (0.77082, 0.45440),
-}
-#: The rows of the table: a method's name and its entropy weight.
-ROWS: dict[str, tuple[str, float | None]] = {
-    "rank_svm": ("RankSVM", None),
-    "gbdt": ("GBDT", None),
-    "fair_pg_rank-linear-entropy1": ("PG-Rank, linear", 1.0),
-    "fair_pg_rank-linear-entropy0": ("PG-Rank, linear", 0.0),
-    "fair_pg_rank-neural-entropy1": ("PG-Rank, network", 1.0),
-    "fair_pg_rank-neural-entropy0": ("PG-Rank, network", 0.0),
-    "lambdamart": ("LambdaMART", None),
-}
+LAMS = (0.0, 3.0, 10.0, 30.0, 100.0)
+QUICK_LAMS = (0.0, 10.0, 100.0)
+
+
+class TableRow(NamedTuple):
+    """A row of Table 1."""
+
+    method: Method
+    name: str
+    """What the paper's table calls it."""
+    entropy: float | None = None
+    paper_ndcg_at_10: float | None = None
+    """Of the paper's Table 1, on Yahoo Set 1, one unseeded run; those of RankSVM and GBDT are
+    quoted there from Chapelle & Chang (2011)."""
+    paper_err: float | None = None
+
+
+ROWS = (
+    TableRow(RANK_SVM, "RankSVM", None, 0.75924, 0.43680),
+    TableRow(GBDT, "GBDT", None, 0.79013, 0.46201),
+    TableRow(LINEAR_PG_RANK_ENTROPY, "PG-Rank, linear", 1.0, 0.76145, 0.44988),
+    TableRow(LINEAR_PG_RANK, "PG-Rank, linear", 0.0, 0.76145, 0.44988),
+    TableRow(NETWORK_PG_RANK_ENTROPY, "PG-Rank, network", 1.0, 0.77082, 0.45440),
+    TableRow(NETWORK_PG_RANK, "PG-Rank, network", 0.0, 0.77082, 0.45440),
+    TableRow(LAMBDAMART, "LambdaMART"),
+)
 
 
 def plan(
     *,
     seeds: int | None = None,
     quick: bool = False,
-    data: str | None = None,
+    data: str | Path | None = None,
     stand_in: bool = False,
 ) -> list[Cell]:
-    """The cells of Table 1 and Figure 2, on the stand-in or Yahoo's files (default FAIRPG_YAHOO).
+    """The cells of Table 1 and Figure 2, longest first.
 
-    Files are read and cached here, before anything is trained. Policies have 5 seeds by default.
+    Args:
+        seeds: Runs of each policy; by default 5. The baselines run once: no seed draws the data.
+        quick: A fiftieth of the data, and few runs.
+        data: The directory of Yahoo's files; None is FAIRPG_YAHOO. They are read and cached here,
+            before anything is trained.
+        stand_in: Take the stand-in instead.
+
+    Returns:
+        One cell for each ranker, lambda and seed.
     """
-    lambdas, count, share, epochs = (QUICK_LAMBDAS, 1, 0.02, 3) if quick else (LAMBDAS, 5, 1.0, 20)
-    common: dict[str, Any] = {"share": share, "data": "stand-in"}
-    if not stand_in:
-        root = data or os.environ.get("FAIRPG_YAHOO")
-        common |= {"data": "yahoo", "root": root and str(Path(root).expanduser().resolve())}
-        load_split("yahoo", share, common["root"])
-    return protocol(lambdas, range(seeds or count), quick, {"epochs": epochs}, **common)
+    runs = range(seeds or (1 if quick else 5))
+    lams = QUICK_LAMS if quick else LAMS
+    problem = _problem(0.02 if quick else 1.0, data, stand_in)
+    unvalidated = replace(problem, with_valid=False)
+    cells = []
+    for model in ("neural", "linear"):
+        for entropy, entropy_lams in ((0.0, lams), (1.0, (0.0,))):
+            experiment = pg_rank(unvalidated, model, entropy=entropy, epochs=3 if quick else 20)
+            cells += grid(experiment, entropy_lams, runs)
+    return cells + baselines(problem, range(1), quick=quick)
+
+
+def _problem(share: float, data: str | Path | None, stand_in: bool) -> RankingData:
+    """A share of the stand-in, or of Yahoo's files, which are read."""
+    if stand_in:
+        return RankingData("stand-in", share)
+    root = data or os.environ.get("FAIRPG_YAHOO")
+    absolute = str(Path(root).expanduser().resolve()) if root else None
+    problem = RankingData("yahoo", share, root=absolute)
+    problem.parts(0)
+    return problem
 
 
 def table(cells: Cells) -> list[dict[str, Any]]:
-    """Table 1: one row per method, lam = 0, the most probable ranking on the test queries.
+    """Table 1: the most probable ranking on the test queries, at lam = 0.
 
-    ``paper_…`` are the published figures on Yahoo's data, beside ours and never mixed with them.
+    Args:
+        cells: Stored cells of the rankers.
+
+    Returns:
+        One row for each ranker. ``paper_…`` are the published figures on Yahoo's data, beside ours
+        and never mixed with them.
     """
     rows = []
-    for method, (name, entropy) in ROWS.items():
-        runs = [c["result"] for c in finished(cells) if (c["method"], c["lam"]) == (method, 0.0)]
-        if runs:
-            row: dict[str, Any] = {"method": name, "entropy": entropy, "seeds": len(runs)}
-            for measure in ("ndcg_at_10", "err"):
-                row[measure] = float(np.mean([run[f"test_{measure}"] for run in runs]))
-            row["paper_ndcg_at_10"], row["paper_err"] = PAPER_TABLE_1.get(name, (None, None))
-            rows.append(row)
+    for row in ROWS:
+        results = []
+        for cell in completed(cells):
+            if cell["experiment"] == row.method.name and cell["lam"] == 0.0:
+                results.append(cell["result"])
+        if results:
+            rows.append(
+                {
+                    "ranker": row.name,
+                    "entropy": row.entropy,
+                    "seeds": len(results),
+                    "ndcg_at_10": _mean(results, "test_ndcg_at_10"),
+                    "err": _mean(results, "test_err"),
+                    "paper_ndcg_at_10": row.paper_ndcg_at_10,
+                    "paper_err": row.paper_err,
+                }
+            )
     return rows
+
+
+def _mean(results: list[dict[str, Any]], name: str) -> float:
+    return float(np.mean([result[name] for result in results]))
 
 
 def own_table(results: str | Path = "../results/yahoo") -> str:
@@ -89,8 +145,10 @@ def own_table(results: str | Path = "../results/yahoo") -> str:
     if Path(results).exists():
         cells = load_cells(results)
     elif os.environ.get("FAIRPG_YAHOO"):
+        without_price = [cell for cell in plan(quick=True) if cell.lam == 0]
         with TemporaryDirectory() as out:
-            cells = run_cells([c for c in plan(quick=True) if c.lam == 0], out, progress=False)
+            cells = run_cells(without_price, out, progress=False)
     else:
         return "FAIRPG_YAHOO is not set: the column stays empty."
-    return pd.DataFrame(table(cells)).to_string(index=False, na_rep="") + f"\n{DATA(cells)}"
+    text = pd.DataFrame(table(cells)).to_string(index=False, na_rep="")
+    return f"{text}\n{describe_data(cells)}"

@@ -18,34 +18,49 @@ HOW_TO_OBTAIN = (
 
 
 def yahoo(root: str | os.PathLike[str] | None = None) -> tuple[RankingDataset, ...]:
-    """`(train, valid, test)`, memory-mapped, from `root` or FAIRPG_YAHOO, or a folder below it.
+    """Read Yahoo's Set 1.
 
-    `set1.{train,valid,test}.txt` may be plain, .gz, .bz2 or .xz. The first load stores about 2 GB
-    in the user's cache directory; later loads map that, as long as the text keeps its size and time
-    of change. Other than the published numbers of queries and documents are refused.
+    The first load stores about 2 GB in the user's cache directory; later loads map that, as long as
+    the text keeps its size and time of change.
+
+    Args:
+        root: The directory with `set1.{train,valid,test}.txt`, plain, .gz, .bz2 or .xz, in it or in
+            a folder below; None is FAIRPG_YAHOO.
+
+    Returns:
+        Training, validation and test queries, memory-mapped.
+
+    Raises:
+        FileNotFoundError: A file is not there.
+        ValueError: It has other than the published numbers of queries and documents.
     """
-    base, parts = Path(root or os.environ.get("FAIRPG_YAHOO") or "(none given)").expanduser(), []
-    for part, published in PUBLISHED_COUNTS.items():
-        found = sorted(base.rglob(f"set1.{part}.txt*"), key=lambda path: (len(path.parts), path))
-        if not found:
-            raise FileNotFoundError(f"yahoo: no set1.{part}.txt in {base}. {HOW_TO_OBTAIN}")
-        dataset = _remembered(f"yahoo-{part}", found[0])
-        counts = (len(dataset), dataset.n_documents)
-        if counts != published:
-            raise ValueError(
-                f"yahoo: {found[0]} has {counts} queries and documents, published are {published}; "
-                f"the file is cut or is another set. {HOW_TO_OBTAIN}"
-            )
-        parts.append(dataset)
-    return tuple(parts)
+    base = Path(root or os.environ.get("FAIRPG_YAHOO") or "(none given)").expanduser()
+    return tuple(_part(base, part) for part in PUBLISHED_COUNTS)
+
+
+def _part(base: Path, part: str) -> RankingDataset:
+    """The queries of one file, their number checked."""
+    files = sorted(base.rglob(f"set1.{part}.txt*"), key=lambda path: (len(path.parts), path))
+    if not files:
+        raise FileNotFoundError(f"yahoo: no set1.{part}.txt in {base}. {HOW_TO_OBTAIN}")
+    dataset = _remembered(f"yahoo-{part}", files[0])
+    counts = (len(dataset), dataset.n_documents)
+    published = PUBLISHED_COUNTS[part]
+    if counts != published:
+        raise ValueError(
+            f"yahoo: {files[0]} has {counts} queries and documents, published are {published}; "
+            f"the file is cut or is another set. {HOW_TO_OBTAIN}"
+        )
+    return dataset
 
 
 def _remembered(name: str, text: Path) -> RankingDataset:
     """The documents of `text`, from the user's cache if they can be stored there."""
     stat = text.stat()
     key = f"{text.absolute()} {stat.st_size} {stat.st_mtime_ns}"  # changes with the file
-    place = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "fairpg-lite"
-    target = place / f"{name}-{hashlib.sha256(key.encode()).hexdigest()[:16]}.pt"
+    digest = hashlib.sha256(key.encode()).hexdigest()[:16]
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "fairpg-lite"
+    target = cache / f"{name}-{digest}.pt"
     with suppress(OSError, ValueError):  # absent, or damaged: made again
         return RankingDataset.load(target)
     dataset = load_letor(text, n_features=699)

@@ -1,5 +1,5 @@
 /* The mathematics of the explorables, exact and without a library (chapter 4; fairpg_lite has the
-   same in Python, and tests/test_explorables.py compares the two).
+   same in Python, and tests/book/test_explorables.py compares the two).
 
    A plain script, so that it works over file://: in a page the functions are in `fairpg`; a program
    may also `require` it, or `import { exposure } from "./exposure.js"` in Node. */

@@ -1,12 +1,18 @@
-"""Sweeps: a method at every lambda and seed, on one machine or many (chapter 15)."""
+"""Sweeps: experiments at every lambda and seed, on one machine or many (chapter 15)."""
 
-from fairpg_lite.sweeps.curve import Training, tradeoff
-from fairpg_lite.sweeps.records import Cell, collect, grid, load_cells
-from fairpg_lite.sweeps.running import as_table, run_cells, sweep
+from fairpg_lite.sweeps.cells import Cell, Experiment, grid
+from fairpg_lite.sweeps.curve import tradeoff
+from fairpg_lite.sweeps.experiment import FairPGRank, Problem, Run, Splits
+from fairpg_lite.sweeps.running import run_cells, sweep
+from fairpg_lite.sweeps.tables import as_table, collect, load_cells
 
 __all__ = [
     "Cell",
-    "Training",
+    "Experiment",
+    "FairPGRank",
+    "Problem",
+    "Run",
+    "Splits",
     "as_table",
     "collect",
     "grid",

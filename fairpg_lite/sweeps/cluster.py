@@ -1,211 +1,191 @@
-"""A Dask cluster as an executor, looked at before it works and while it does (chapter 15).
+"""A Dask cluster as a place to compute.
 
-The workers need this package, in the same versions; the code of an experiment that is not installed
-is sent with the job. Functions inside functions travel by value: a worker that lacks this package
-can still answer them.
+The workers need this package and the libraries in the versions of this process; modules of an
+experiment that no installation brings are sent to them.
 """
 
-import hashlib
+import importlib
 import importlib.util
-import logging
 import pickle
-import pkgutil
-import socket
+import shutil
 import sys
-import time
+import tempfile
+import uuid
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Future
-from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field
-from functools import lru_cache, partial
+from contextlib import contextmanager
+from dataclasses import dataclass, fields, is_dataclass
+from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
-from zipfile import ZipFile
 
 import cloudpickle
-from distributed import Client
+from distributed.diagnostics.plugin import UploadFile
 
-from fairpg_lite.sweeps.records import Cell, versions
+from fairpg_lite._extras import require
+from fairpg_lite.sweeps.cells import Cell
+from fairpg_lite.sweeps.provenance import versions
+from fairpg_lite.sweeps.settings import first_difference
 
-# Seconds a scheduler may take to answer, and seconds without a worker before a warning.
-ANSWER, WARN_AFTER = 15.0, 10.0
+#: Seconds that a scheduler may take to answer.
+CONNECT_SECONDS = 15.0
+#: Seconds without a worker before a warning.
+WARN_SECONDS = 10.0
+# Tells this process from all others, on this machine and elsewhere.
+_PROCESS = uuid.uuid4().hex
 
 
 @contextmanager
-def on_cluster(
-    scheduler: str, cells: Iterable[Cell], patience: float
-) -> Iterator[tuple[Callable[..., Future], Callable[[], None]]]:
-    """How to submit work to the cluster, and what to call while nothing arrives."""
-    # Packages of the experiments that no installation brings go with the job.
-    names = {type(cell.experiment).__module__.partition(".")[0] for cell in cells}
-    specs = {name: importlib.util.find_spec(name) for name in names - {"__main__", "fairpg_lite"}}
-    packages = sorted(n for n, s in specs.items() if s and "-packages" not in f"{s.origin}")
+def connected(scheduler: str, cells: Iterable[Cell], timeout: float) -> Iterator["Cluster"]:
+    """The cluster at ``scheduler``, ready to run ``cells``."""
     try:
-        _knock(scheduler)
         # A client of our own: closing it makes the cluster forget what is still queued.
-        client = Client(scheduler, set_as_default=False, timeout=ANSWER)
+        client = require("distributed", "cluster").Client(
+            scheduler, set_as_default=False, timeout=CONNECT_SECONDS
+        )
     except (OSError, ValueError) as error:
         raise ConnectionError(
             f"sweep: no Dask scheduler answers at {scheduler!r} ({error}); start one with `dask "
             "scheduler`, or leave `scheduler` out to use this machine. What is finished is stored."
         ) from error
-    with ExitStack() as stack:
-        # Without the tracebacks of every attempt to reach a scheduler that is gone: we say it once.
-        log = logging.getLogger("distributed.client")
-        stack.callback(log.setLevel, log.level)
-        log.setLevel(logging.CRITICAL)
-        stack.enter_context(client)
-        watch = Watch(client, scheduler, patience)
-        here = _agree(watch, packages)
-        executor = client.get_executor(pure=False)
-
-        def submit(*work: Any) -> Future:
-            # Packed: the scheduler opens what it can read, and has no need of these packages.
-            packed = cloudpickle.dumps(partial(alike, here, packages, *work))
-            return executor.submit(lambda job: pickle.loads(job)(), packed)
-
-        yield submit, watch
+    with client:
+        cluster = Cluster(client, scheduler, timeout)
+        cluster.await_worker()
+        cluster.demand_same_versions()
+        cluster.send(modules_to_send(cells))
+        yield cluster
 
 
-def _knock(scheduler: str) -> None:
-    """Dask's own client waits for minutes where nobody answers; a scheduler speaks first."""
-    scheme, _, place = scheduler.rpartition("://")
-    if scheme in ("", "tcp"):
-        host, _, port = place.rpartition(":")
-        with socket.create_connection((host, int(port)), timeout=ANSWER) as line:
-            if not line.recv(1):
-                raise ConnectionError("it hung up")
+@dataclass(frozen=True)
+class Cluster:
+    """A Dask cluster that is connected."""
 
-
-@dataclass
-class Watch:
-    """Called while nothing arrives: warns of a cluster without workers, and gives it up."""
-
-    client: Client
+    client: Any
+    """A Dask client."""
     scheduler: str
-    patience: float
-    since: float | None = field(default_factory=lambda: time.monotonic())
-    warned: bool = False
+    """Its address."""
+    timeout: float
+    """Seconds that it may be without a worker."""
 
-    def __call__(self, lack: str | None = None) -> None:
-        """Look for workers; or, with a ``lack`` that was seen, count it on whoever has come."""
-        try:
-            if lack is None and self.client.nthreads():
-                self.since = None
+    def submit(self, function: Any, *arguments: Any) -> "Future[Any]":
+        """Have ``function(*arguments)`` computed by a worker."""
+        # Packed, because a scheduler opens what it can read, and has no need of our packages.
+        packed = cloudpickle.dumps(partial(function, *arguments))
+        executor = self.client.get_executor(pure=False)
+        future: Future[Any] = executor.submit(lambda job: pickle.loads(job)(), packed)
+        return future
+
+    def await_worker(self) -> None:
+        """Return when there is a worker; warns of waiting, and gives up in the end."""
+        if self._has_worker(min(WARN_SECONDS, self.timeout)):
+            return
+        lack = (
+            f"sweep: the Dask cluster at {self.scheduler} has no worker; start one with "
+            f"`dask worker {self.scheduler}`, where this Python's packages are installed."
+        )
+        if self.timeout > WARN_SECONDS:
+            warnings.warn(
+                f"{lack} Waiting for it, {self.timeout:g} s in all.", RuntimeWarning, stacklevel=2
+            )
+            if self._has_worker(self.timeout - WARN_SECONDS):
                 return
-        except (OSError, TimeoutError, AttributeError):  # Dask's client has lost its `scheduler`
-            return  # it is gone, which the cells will tell
-        now = time.monotonic()
-        self.since = now if self.since is None else self.since
-        said = (
-            f"sweep: for {now - self.since:.0f} s the Dask cluster at {self.scheduler} "
-            f"{lack or 'has no worker'}; start one with `dask worker {self.scheduler}`, where this "
-            "Python's packages are installed. What is finished is stored."
+        raise ConnectionError(
+            f"{lack} Given up after {self.timeout:g} s (`timeout`); what is finished is stored."
         )
-        if now - self.since >= self.patience:
-            raise ConnectionError(f"{said} Given up after {self.patience:g} s (`patience`).")
-        if now - self.since >= WARN_AFTER and not self.warned:
-            self.warned = True
-            warnings.warn(f"{said} Waiting for it.", RuntimeWarning, stacklevel=2)
 
+    def demand_same_versions(self) -> None:
+        """Refuse workers that would compute with other versions than this process."""
+        for worker, answer in self.client.run(versions, on_error="return").items():
+            if isinstance(answer, OSError):  # it has just gone
+                continue
+            if isinstance(answer, BaseException):
+                raise ValueError(
+                    f"sweep: worker {worker} of {self.scheduler} cannot import fairpg_lite "
+                    f"({type(answer).__name__}: {answer}); install the same versions everywhere "
+                    "and start it anew."
+                )
+            self.demand_versions(f"worker {worker}", answer)
 
-def _agree(watch: Watch, packages: list[str]) -> dict[str, str]:
-    """What all workers run; refuses those that differ: a mixture would have no meaning."""
-    here, found = identity(packages), _ask(watch, packages)
-    for name in packages:
-        code = f"{name} source"
-        if any(answer.get(code) != here[code] for answer in found.values()):
-            _send(watch.client, name)
-    found = _ask(watch, packages)
-    watch.since = None
-    rows = [f"{'':20}  " + "  ".join([*found, "here"])]
-    for name, ours in here.items():
-        theirs = [answer.get(name, "missing") for answer in found.values()]
-        rows += [f"{name:20}  " + "  ".join([*theirs, ours])] if {*theirs} != {ours} else []
-    if len(rows) > 1:
-        raise ValueError(
-            f"sweep: the workers of {watch.scheduler} do not run what runs here; install the same "
-            "versions everywhere and start them anew.\n" + "\n".join(rows)
-        )
-    return here
+    def demand_versions(self, worker: str, found: dict[str, str]) -> None:
+        """Refuse what a worker of other versions has computed, or would compute."""
+        difference = first_difference(found, versions())
+        if difference:
+            raise ValueError(
+                f"sweep: {worker} of {self.scheduler} runs other versions than this process: "
+                f"{difference}; install the same versions everywhere and start it anew."
+            )
 
+    def send(self, modules: Iterable[str]) -> None:
+        """Send modules and packages to all workers, those that join later included."""
+        if _PROCESS in self.client.run(_process, on_error="ignore").values():
+            return  # the workers are threads of this process, which has them
+        for name in modules:
+            with tempfile.TemporaryDirectory() as folder:
+                file = _packed(name, Path(folder))
+                # Of an earlier sweep, perhaps, and changed since.
+                self.client.run(_forget, name, on_error="ignore")
+                self.client.register_plugin(UploadFile(str(file)), name=f"fairpg_lite {name}")
 
-def _ask(watch: Watch, packages: list[str]) -> dict[str, dict[str, str]]:
-    """What every worker runs, by its address; waits until there is one, and all answer."""
-
-    def ask() -> dict[str, str]:
+    def _has_worker(self, seconds: float) -> bool:
+        """Whether there is a worker within so many seconds."""
         try:
-            from fairpg_lite.sweeps.cluster import identity
-
-            return identity(packages)
-        except Exception as error:
-            said = f"{type(error).__name__}: {error}"
-            return {"python": sys.version.split()[0], "fairpg_lite": said}
-
-    while True:
-        found = watch.client.run(ask, on_error="return")
-        silent = [worker for worker, answer in found.items() if isinstance(answer, BaseException)]
-        if found and not silent:
-            return found
-        watch(f"has a worker that does not answer ({silent[0]})" if silent else "has no worker")
-        time.sleep(0.2)
+            if not self.client.nthreads():
+                self.client.wait_for_workers(1, timeout=max(seconds, 1e-3))
+        except TimeoutError:
+            return False
+        except (OSError, AttributeError):  # the scheduler is gone, which the cells will tell
+            return True
+        return True
 
 
-def _send(client: Client, package: str) -> None:
-    """The package as an archive on every worker's path, those that join later included."""
+def modules_to_send(cells: Iterable[Cell]) -> list[str]:
+    """The modules and packages that the cells need and that no installation brings."""
+    names = set()
+    for experiment in {id(cell.experiment): cell.experiment for cell in cells}.values():
+        for module in _modules_of(experiment):
+            names.add(module.partition(".")[0])
+    names -= {"__main__", "fairpg_lite", *sys.stdlib_module_names}
+    return sorted(name for name in names if not _is_installed(name))
 
-    def forget() -> None:
-        from fairpg_lite.sweeps.cluster import source_hash
 
-        source_hash.cache_clear()
-        for name in [n for n in sys.modules if n.partition(".")[0] == package]:
+def _modules_of(value: Any) -> Iterator[str]:
+    """The modules in which the classes and functions of an experiment's settings are defined."""
+    yield (value if hasattr(value, "__qualname__") else type(value)).__module__
+    if is_dataclass(value) and not isinstance(value, type):
+        for field in fields(value):
+            yield from _modules_of(getattr(value, field.name))
+    if isinstance(value, Mapping):
+        value = list(value.values())
+    if isinstance(value, list | tuple):
+        for item in value:
+            yield from _modules_of(item)
+
+
+def _is_installed(name: str) -> bool:
+    """Whether a module lies where packages are installed."""
+    spec = importlib.util.find_spec(name)
+    return spec is None or "-packages" in str(spec.origin)
+
+
+def _packed(name: str, folder: Path) -> Path:
+    """A module's file, or an archive of a package."""
+    spec = importlib.util.find_spec(name)
+    assert spec is not None
+    assert spec.origin is not None
+    file = Path(spec.origin)
+    if spec.submodule_search_locations is None:
+        return file
+    return Path(shutil.make_archive(str(folder / name), "zip", file.parent.parent, name))
+
+
+def _forget(package: str) -> None:
+    """Make a worker import a package anew."""
+    for name in list(sys.modules):
+        if name.partition(".")[0] == package:
             del sys.modules[name]
 
-    with TemporaryDirectory() as folder:
-        archive = Path(folder) / f"{package}.zip"
-        with ZipFile(archive, "w") as packed:
-            for name, content in sources(package):
-                packed.writestr(name, content)
-        client.run(forget, on_error="ignore")
-        client.upload_file(str(archive))
 
-
-def alike(here: dict[str, str], packages: list[str], work: Callable[..., Any], *given: Any) -> Any:
-    """``work(*given)``, unless this is a worker that came later with other versions."""
-    if identity(packages) != here:
-        raise RuntimeError("a worker with other versions has joined the cluster")
-    return work(*given)
-
-
-def identity(packages: Iterable[str] = ()) -> dict[str, str]:
-    """What must agree between machines that share a sweep: versions, and the code to the letter."""
-    found = dict(versions())
-    for name in ("fairpg_lite", *packages):
-        found[f"{name} source"] = "missing"
-        with suppress(ImportError):
-            found[f"{name} source"] = source_hash(name)
-    return found
-
-
-@lru_cache
-def source_hash(package: str) -> str:
-    """A short hash over the Python files of ``package``, the same wherever they lie."""
-    told = hashlib.sha256()
-    for name, content in sorted(sources(package)):
-        told.update(f"{name} {len(content)}\n".encode() + content)
-    return told.hexdigest()[:12]
-
-
-def sources(package: str) -> Iterator[tuple[str, bytes]]:
-    """Name and content of every Python file of a package or module, from a folder or an archive."""
-    names = [package]
-    for name in names:
-        spec: Any = importlib.util.find_spec(name)
-        if spec is None:
-            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
-        inside = spec.submodule_search_locations
-        names += [f"{name}.{module.name}" for module in pkgutil.iter_modules(inside or [])]
-        file = name.replace(".", "/") + (".py" if inside is None else "/__init__.py")
-        yield file, spec.loader.get_data(spec.origin)
+def _process() -> str:
+    """What tells a worker's process from this one."""
+    return _PROCESS

@@ -1,12 +1,28 @@
-"""Training: settings, the loop over epochs, checkpoints, budgets, and scikit-learn's manners."""
+"""Training: settings, the loop over epochs, checkpoints, budgets, and scikit-learn's manners.
 
-from fairpg_lite.training.budget import fit_to_budget
+================ ================================================================================
+`config`         what a training is told: `TrainConfig`
+`history`        what it reports: `History`
+`loop`           `fit`, the loop over epochs
+`run`            the state of one training, and one epoch of it
+`optimizers`     Adam or SGD
+`validation`     the exact objective on a dataset
+`checkpoint`     the state in a file
+`distributed`    processes that train together
+`budget`         `fit_to_budget`: the least lambda that keeps a budget
+`estimator`      `FairRanker`: fit and predict, for scikit-learn
+================ ================================================================================
+"""
+
+from fairpg_lite.training.budget import BudgetResult, fit_to_budget
 from fairpg_lite.training.config import TrainConfig
 from fairpg_lite.training.estimator import FairRanker
 from fairpg_lite.training.history import History
-from fairpg_lite.training.loop import fit, objective_on
+from fairpg_lite.training.loop import fit
+from fairpg_lite.training.validation import objective_on
 
 __all__ = [
+    "BudgetResult",
     "FairRanker",
     "History",
     "TrainConfig",

@@ -1,4 +1,4 @@
-r"""Training to a disparity budget: the constrained problem of section 2.1 (chapter 14).
+r"""Training to a disparity budget: the constrained problem of the paper's section 2.1.
 
 The paper writes down :math:`\max_\pi U \text{ s.t. } D \le \delta` and then chooses lambda by hand.
 The dual function of that problem has slope :math:`D(\lambda) - \delta`, so climbing it in its one
@@ -9,6 +9,7 @@ import copy
 import dataclasses
 import math
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from torch import nn
 
@@ -16,29 +17,55 @@ from fairpg_lite._extras import progress_bar
 from fairpg_lite.data import RankingDataset
 from fairpg_lite.training.config import TrainConfig
 from fairpg_lite.training.history import History
-from fairpg_lite.training.loop import fit, objective_on
+from fairpg_lite.training.loop import fit
+from fairpg_lite.training.validation import objective_on
 
-# Trainings at most, and doublings of lambda in a row that may leave the disparity where it is.
-_ROUNDS, _PATIENCE = 30, 4
+#: Trainings at most.
+MAX_ROUNDS = 30
+# So many doublings of lambda in a row that lower the disparity by less than one per cent mean that
+# no lambda will do.
+_VAIN_DOUBLINGS = 4
+_NO_PROGRESS = 0.99
+# An interval of lambda narrower than this, relative to its lower end, is a point at which the
+# disparity jumps across the budget.
+_NARROWEST = 1e-6
+
+
+class Round(NamedTuple):
+    """One training of the search, and what it led to on the queries that are held to the budget."""
+
+    lam: float
+    utility: float
+    disparity: float
 
 
 @dataclass
 class BudgetResult:
-    """What ``fit_to_budget`` found; ``rounds`` lists every (lambda, utility, disparity) tried.
+    """What `fit_to_budget` found; the scorer holds these weights.
 
-    ``utility`` and ``disparity`` are those that were held to the budget: on the validation queries
-    where there are some, else on the training queries, as ``train_disparity`` always is.
+    >>> BudgetResult(delta=0.01, lam=4.0, utility=0.8, disparity=0.009).lam
+    4.0
     """
 
     delta: float
+    """The budget that was asked for."""
     lam: float = 0.0
+    """The lambda that was found."""
     utility: float = 0.0
+    """Mean on the validation queries where there are some, else on the training queries."""
     disparity: float = math.inf
+    """Mean on the validation queries where there are some, else on the training queries; this is
+    what is held to the budget."""
     train_disparity: float = math.inf
+    """Mean on the training queries."""
     converged: bool = False
+    """Whether the budget is kept and used up, or does not bind at all."""
     message: str = ""
-    rounds: list[tuple[float, float, float]] = field(default_factory=list)
+    """The outcome in a sentence."""
+    rounds: list[Round] = field(default_factory=list)
+    """Every training that was made: its ``lam``, ``utility`` and ``disparity``."""
     history: History = field(default_factory=History, repr=False)
+    """The course of the training whose weights are kept."""
 
 
 def fit_to_budget(
@@ -48,67 +75,129 @@ def fit_to_budget(
     config: TrainConfig | None = None,
     *,
     valid: RankingDataset | None = None,
-    tolerance: float = 0.02,
+    slack: float = 0.02,
     progress: bool = True,
 ) -> BudgetResult:
-    """Train ``scorer`` in place with the least lambda whose disparity is at most ``delta``.
+    r"""Train a scorer with the least lambda whose disparity keeps a budget (chapters 2 and 14).
 
-    Every round trains from the scorer's initial weights at one lambda (that of ``config`` is
-    ignored): doubling from 1 while the policy is over budget, then halving the interval, until the
-    disparity, measured exactly, lies within ``tolerance * delta`` below the budget. A budget that
-    stays out of reach however large lambda grows is reported with the least disparity found. With
-    ``valid`` those queries are held to the budget and choose the epoch; the result's message says
-    where a budget does not carry over. Ctrl-C ends the search with KeyboardInterrupt.
-    Chapters 2 and 14, eq-02-constrained; section 2.1 of the paper.
+    .. math:: \max_\pi U(\pi) \quad \text{subject to} \quad D(\pi) \le \delta
+
+    Every round trains from the scorer's initial weights at one lambda: 0 first, then doubling from
+    1 while the policy is over budget, then halving the interval, until the disparity, measured
+    exactly, is within the budget and not more than ``slack * delta`` below it. See
+    eq-02-constrained. If several doublings in a row hardly lower the disparity the search ends, and
+    the scorer holds the least disparity found.
+
+    Ctrl-C raises KeyboardInterrupt and ends the search; the scorer then holds the last finished
+    epoch of the round that was interrupted, which is at no particular lambda.
+
+    Args:
+        scorer: As for `fit`; trained in place, and every round starts from its present weights.
+        dataset: The training queries.
+        delta: The budget, zero or more.
+        config: As for `fit`; its ``lam`` is ignored, its ``disparity`` is what the budget bounds.
+            None is ``TrainConfig(method="exact")`` and not, as for `fit`, the paper's sampling: the
+            search compares trainings at lambdas that are close to each other, and only without
+            noise in the gradient is it lambda alone that makes them differ.
+        valid: Validation queries. They are held to the budget instead of the training queries, and
+            choose the epoch of each round; the result's ``message`` says where the budget does not
+            carry over. None holds the training queries to it.
+        slack: How much of the budget may be left unused, as a fraction of ``delta``.
+        progress: Whether to show a progress bar on stderr.
+
+    Returns:
+        The lambda, and utility and disparity at it; ``converged`` says whether the budget is kept.
+
+    Raises:
+        ValueError: If ``delta`` is negative, or ``config`` has no disparity.
+
+    >>> import torch
+    >>> from fairpg_lite import LinearScorer, synthetic
+    >>> scorer = LinearScorer(2, generator=torch.Generator().manual_seed(0))
+    >>> config = TrainConfig(method="exact", lr=0.1, epochs=5)
+    >>> result = fit_to_budget(scorer, synthetic(50), 0.01, config, slack=0.1, progress=False)
+    >>> result.converged, 0.009 <= result.disparity <= 0.01
+    (True, True)
     """
-    config = config or TrainConfig(method="exact")
-    if not delta >= 0 or config.disparity is None:
-        found = f"delta is {delta} and config.disparity {config.disparity}"
-        raise ValueError(f"fit_to_budget: {found}; give zero or more, and what to bound.")
-    initial = best_weights = copy.deepcopy(scorer.state_dict())
-    result, judged = BudgetResult(delta), dataset if valid is None else valid
-    lam, low, high = 0.0, 0.0, math.inf
-    with progress_bar("budget", _ROUNDS, "fit", progress) as bar:
-        for _ in range(_ROUNDS):
-            scorer.load_state_dict(initial)
-            tried = dataclasses.replace(config, lam=lam)
-            history = fit(scorer, dataset, tried, valid, progress=False)
-            if history.stopped == "interrupted":  # or Ctrl-C would only lead to the next lambda
-                raise KeyboardInterrupt
-            utility, disparity = objective_on(scorer, judged, tried)
-            result.rounds.append((lam, utility, disparity))
-            over = disparity > delta
-            # Within budget lambda falls from round to round; before, the least disparity counts.
-            if not over or (high == math.inf and disparity < result.disparity):
-                best_weights = copy.deepcopy(scorer.state_dict())
-                close = lam == 0.0 or delta - disparity <= tolerance * delta
-                result.lam, result.utility, result.disparity = result.rounds[-1]
-                result.converged, result.history = not over and close, history
+    if config is None:
+        config = TrainConfig(method="exact")
+    if not delta >= 0:  # NaN, too
+        raise ValueError(f"fit_to_budget: delta is {delta}; a disparity budget cannot be negative.")
+    if config.disparity is None:
+        raise ValueError(
+            "fit_to_budget: config.disparity is None; choose the disparity that delta bounds."
+        )
+    if not slack >= 0:
+        raise ValueError(f"fit_to_budget: slack is {slack}; give a fraction of delta, 0 or more.")
+    held_to_budget = dataset if valid is None else valid
+    initial_weights = copy.deepcopy(scorer.state_dict())
+    best_weights = initial_weights
+    result = BudgetResult(delta)
+    # Lambda is too small at `low`, and large enough at `high`.
+    lam = 0.0
+    low = 0.0
+    high = math.inf
+    with progress_bar("budget", MAX_ROUNDS, "fit", progress) as bar:
+        for _ in range(MAX_ROUNDS):
+            scorer.load_state_dict(initial_weights)
+            config_of_round = dataclasses.replace(config, lam=lam)
+            history = fit(scorer, dataset, config_of_round, valid, progress=False)
+            utility, disparity = objective_on(scorer, held_to_budget, config_of_round)
+            result.rounds.append(Round(lam, utility, disparity))
             bar.update(1)
-            low, high = (lam, high) if over else (low, lam)
-            recent = [d for *_, d in result.rounds[-_PATIENCE - 1 :]]
-            stuck = high == math.inf and len(recent) > _PATIENCE and min(recent) > 0.99 * recent[0]
-            jump = high - low <= 1e-6 * low  # the disparity jumps here: no lambda uses it up
-            if result.converged or jump or stuck:
+
+            keeps_budget = disparity <= delta
+            is_least_so_far = high == math.inf and disparity < result.disparity
+            # Once one lambda keeps the budget, each that does is smaller than the one before.
+            if keeps_budget or is_least_so_far:
+                best_weights = copy.deepcopy(scorer.state_dict())
+                uses_budget = lam == 0.0 or delta - disparity <= slack * delta
+                result.lam = lam
+                result.utility = utility
+                result.disparity = disparity
+                result.converged = keeps_budget and uses_budget
+                result.history = history
+
+            if keeps_budget:
+                high = lam
+            else:
+                low = lam
+            if result.converged or _is_in_vain(result.rounds, low, high):
                 break
-            lam = (low + high) / 2 if high < math.inf else max(1.0, 2 * low)
+            lam = max(1.0, 2 * low) if high == math.inf else (low + high) / 2
     scorer.load_state_dict(best_weights)
     result.train_disparity = objective_on(scorer, dataset, config)[1]
     result.message = _message(result)
     return result
 
 
+def _is_in_vain(rounds: list[Round], low: float, high: float) -> bool:
+    """Whether another lambda would not bring the disparity closer to the budget."""
+    if high < math.inf:
+        return high - low <= _NARROWEST * low
+    recent = [one.disparity for one in rounds[-_VAIN_DOUBLINGS - 1 :]]
+    return len(recent) > _VAIN_DOUBLINGS and min(recent) > _NO_PROGRESS * recent[0]
+
+
 def _message(result: BudgetResult) -> str:
-    delta, trained, disparity = result.delta, result.train_disparity, result.disparity
-    if result.converged:
-        text = "converged" if result.lam else "lambda is 0: the budget does not bind"
-    elif disparity <= delta:
-        text = "within budget, but not close to it; allow more tolerance"
+    """The outcome of a search in a sentence."""
+    if result.converged and result.lam == 0.0:
+        outcome = "lambda is 0: the budget does not bind"
+    elif result.converged:
+        outcome = "converged"
+    elif result.disparity <= result.delta:
+        outcome = "within budget, but not close to it; allow more slack"
     else:
-        largest = max(lam for lam, *_ in result.rounds)
-        text = f"infeasible here: the least disparity found is {disparity:.3g}, above delta = "
-        text += f"{delta:g} (lambda up to {largest:g})"
-    if (trained <= delta) != (disparity <= delta):
-        text += f"; the budget does not carry over: disparity {trained:.3g} on the training "
-        text += f"queries, {disparity:.3g} on the validation queries"
-    return text
+        largest_lam = max(one.lam for one in result.rounds)
+        outcome = (
+            f"infeasible here: the least disparity found is {result.disparity:.3g}, "
+            f"above delta = {result.delta:g} (lambda up to {largest_lam:g})"
+        )
+    train_keeps_budget = result.train_disparity <= result.delta
+    keeps_budget = result.disparity <= result.delta
+    if train_keeps_budget != keeps_budget:
+        outcome += (
+            f"; the budget does not carry over: disparity {result.train_disparity:.3g} on the "
+            f"training queries, {result.disparity:.3g} on the validation queries"
+        )
+    return outcome

@@ -1,6 +1,6 @@
-"""What a training run is told: `TrainConfig` (chapter 7)."""
+"""What a training run is told: `TrainConfig`."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from fairpg_lite import _check
 from fairpg_lite.objective import Objective
@@ -10,8 +10,8 @@ from fairpg_lite.objective import Objective
 class TrainConfig(Objective):
     """Settings of one run of Fair-PG-Rank; the defaults are the paper's where it names them.
 
-    What is maximised is an `fairpg_lite.objective.Objective`, whose fields come first; the fields
-    below say how. Chapter 7.
+    What is maximised is a `fairpg_lite.objective.Objective`, whose fields come first; the fields
+    below say how. Settings that make no sense are refused when they are given (chapter 7).
 
     >>> TrainConfig(lam=10.0, disparity="d_ind", epochs=5).lr
     0.001
@@ -30,11 +30,13 @@ class TrainConfig(Objective):
     batch_size: int = 1
     """Queries per update; 1 is the paper's one query at a time."""
     patience: int | None = None
-    """Stop after so many epochs without a better objective on the validation set."""
+    """Stop after so many epochs without a better objective on the validation queries; None never
+    does, nor does a training without validation queries."""
     seed: int = 0
     """Fixes the order of queries (a generator seeded with 2 * seed) and the rankings drawn
     (another, with 2 * seed + 1); initialisation is the scorer's own."""
-    compiled: str | bool = "auto"
+    # Not compared: two runs that differ in nothing else are the same run, with the same numbers.
+    compiled: str | bool = field(default="auto", compare=False)
     """Whether Numba trains instead of autograd, to the same numbers; "auto" where it can and where
     that pays, True (an error where it cannot), or False."""
 
@@ -44,9 +46,9 @@ class TrainConfig(Objective):
         if self.patience is not None:
             self._demand_count("patience")
         self._demand_above_zero("lr", "lr_decay")
-        self._demand_zero_or_more("weight_decay")
-        _check.seed("TrainConfig: seed", self.seed)
-        self._demand_choice("optimizer", ("adam", "sgd"))
-        self._demand_choice("compiled", ("auto", True, False))
         if self.lr_decay > 1:
             self._refuse("lr_decay", "a decay makes less; give at most 1")
+        self._demand_zero_or_more("weight_decay")
+        self._demand_choice("optimizer", ("adam", "sgd"))
+        self._demand_choice("compiled", ("auto", True, False))
+        _check.seed("TrainConfig: seed", self.seed)

@@ -1,89 +1,243 @@
-"""Fair-PG-Rank with scikit-learn's manners: ``fit``, ``predict``, ``get_params`` (chapter 14).
+"""Fair-PG-Rank with scikit-learn's manners: ``fit``, ``predict``, ``get_params``.
 
 scikit-learn's `clone`, pipelines and searches ask for a few methods, not for a base class.
 """
 
+import inspect
 from collections.abc import Hashable
-from dataclasses import fields
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import torch
+from numpy.typing import ArrayLike, NDArray
+from torch import Tensor
 
 from fairpg_lite.data import RankingDataset
+from fairpg_lite.disparity import Disparity
+from fairpg_lite.metrics import Utility
 from fairpg_lite.policy import PlackettLuce
+from fairpg_lite.relevance import Gain, Merit
 from fairpg_lite.scorers import eval_mode, new_scorer
 from fairpg_lite.training.config import TrainConfig
 from fairpg_lite.training.loop import fit
-
-_DEFAULTS = {"hidden": None} | {field.name: field.default for field in fields(TrainConfig)}
 
 
 class FairRanker:
     """A stochastic ranking policy that maximises utility less ``lam`` times disparity.
 
-    Rows of ``X (N, d)`` are documents, ``qid (N,)`` says which belong to one query (they need not
-    be neighbours), ``y (N,)`` is their relevance, ``groups (N,)`` their groups. The settings are
-    the fields of `TrainConfig`, by name: ``lam``, ``disparity``, ``epochs``, …, and ``hidden``, the
-    units of a hidden layer (None: a linear scorer). Chapter 14.
+    A table of N documents with d features goes in: which rows belong to one query is said by
+    ``qid``, and they need not be neighbours. It is `fit` that learns, in double precision, and a
+    `PlackettLuce` policy that ranks.
 
-    >>> X, qid = np.array([[0.0], [1.0], [2.0]] * 4), np.repeat([1, 2, 3, 4], 3)
+    Args:
+        hidden: Units of a hidden layer; None is a linear scorer.
+        lam: As in `TrainConfig`, like all that follow; so are their defaults.
+        disparity: "d_group", "d_ind", another name in `fairpg_lite.measures`, a function, or None.
+        utility: "ndcg", "dcg", or a function of rankings.
+        method: "sample" or "exact".
+        samples: Rankings drawn per query.
+        baseline: "mean", "loo" or None.
+        entropy: Weight of the entropy.
+        merit: "identity", "square", "sqrt" or a function of relevance.
+        position_bias: Attention per position ``(n,)``; None is 1/log2(1+j).
+        tolerance: Accuracy of exact exposure.
+        gain: "exponential", "linear", "binary" or a function of relevance.
+        optimizer: "adam" or "sgd".
+        lr: Learning rate.
+        lr_decay: Factor on the learning rate after every epoch.
+        weight_decay: L2 penalty.
+        epochs: Passes over the queries.
+        batch_size: Queries per update.
+        patience: Without effect, as there are no validation queries.
+        seed: Fixes initial weights, order of queries and rankings drawn.
+        compiled: "auto", True or False.
+
+    Attributes:
+        scorer_: The trained scorer, after ``fit``.
+        history_: The course of its training, a `History`.
+
+    >>> X = np.array([[0.0], [1.0], [2.0]] * 4)
+    >>> qid = np.repeat([1, 2, 3, 4], 3)
     >>> ranker = FairRanker(lr=0.1, epochs=5, method="exact").fit(X, X[:, 0], qid=qid)
     >>> ranker.rank(X[:3], qid[:3])
     {1: array([2, 1, 0])}
     """
 
-    def __init__(self, **settings: Any):
-        vars(self).update(_DEFAULTS)
-        self.set_params(**settings)
+    def __init__(
+        self,
+        hidden: int | None = None,
+        lam: float = 0.0,
+        disparity: str | Disparity | None = "d_group",
+        utility: str | Utility = "ndcg",
+        method: str = "sample",
+        samples: int = 10,
+        baseline: str | None = "mean",
+        entropy: float = 0.0,
+        merit: str | Merit = "identity",
+        position_bias: Tensor | None = None,
+        tolerance: float = 1e-5,
+        gain: str | Gain = "exponential",
+        optimizer: str = "adam",
+        lr: float = 1e-3,
+        lr_decay: float = 1.0,
+        weight_decay: float = 0.0,
+        epochs: int = 20,
+        batch_size: int = 1,
+        patience: int | None = None,
+        seed: int = 0,
+        compiled: str | bool = "auto",
+    ):
+        # scikit-learn wants each parameter as it was given, unchecked; `fit` checks them.
+        self.hidden = hidden
+        self.lam = lam
+        self.disparity = disparity
+        self.utility = utility
+        self.method = method
+        self.samples = samples
+        self.baseline = baseline
+        self.entropy = entropy
+        self.merit = merit
+        self.position_bias = position_bias
+        self.tolerance = tolerance
+        self.gain = gain
+        self.optimizer = optimizer
+        self.lr = lr
+        self.lr_decay = lr_decay
+        self.weight_decay = weight_decay
+        self.epochs = epochs
+        self.batch_size = batch_size
+        self.patience = patience
+        self.seed = seed
+        self.compiled = compiled
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """All settings by name."""
-        return {name: getattr(self, name) for name in _DEFAULTS}
+        """All parameters by name.
 
-    def set_params(self, **settings: Any) -> Self:
-        """Change settings by name."""
-        for name in set(settings) - set(_DEFAULTS):
-            raise TypeError(f"FairRanker: no setting {name!r}; there are {', '.join(_DEFAULTS)}.")
-        vars(self).update(settings)
+        Args:
+            deep: Without effect, as no parameter is an estimator; scikit-learn passes it.
+
+        Returns:
+            Name and value of each parameter of the constructor.
+
+        >>> FairRanker(lam=2.0).get_params()["lam"]
+        2.0
+        """
+        return {name: getattr(self, name) for name in _parameter_names()}
+
+    def set_params(self, **params: Any) -> Self:
+        """Change parameters by name; the signature is scikit-learn's.
+
+        Args:
+            **params: New values of parameters of the constructor.
+
+        Returns:
+            The ranker itself.
+
+        Raises:
+            ValueError: If there is no parameter of such a name.
+
+        >>> FairRanker().set_params(lam=2.0).lam
+        2.0
+        """
+        names = _parameter_names()
+        for name in params:
+            if name not in names:
+                raise ValueError(
+                    f"FairRanker: there is no parameter {name!r}; choose from {', '.join(names)}."
+                )
+        for name, value in params.items():
+            setattr(self, name, value)
         return self
 
-    def fit(self, X: Any, y: Any, *, qid: Any, groups: Any = None) -> Self:
-        """Learn from documents, their relevance, their queries and, where it matters, groups."""
-        features = torch.from_numpy(np.array(X, dtype=np.float64))
-        _, rows, offsets = _queries(qid, features)
-        relevance = torch.from_numpy(np.array(y, dtype=np.float64)[rows])
-        labels: Any = None if groups is None else np.unique(groups, return_inverse=True)[1][rows]
-        dataset = RankingDataset(features[rows], relevance, offsets, groups=labels)
-        settings = self.get_params()
-        hidden, config = settings.pop("hidden"), TrainConfig(**settings)
-        self.scorer_ = new_scorer(
-            dataset.n_features, hidden, seed=config.seed, dtype=features.dtype
+    def fit(
+        self, X: ArrayLike, y: ArrayLike, *, qid: ArrayLike, groups: ArrayLike | None = None
+    ) -> Self:
+        """Learn a scorer from judged documents.
+
+        Ctrl-C raises KeyboardInterrupt and leaves the ranker as it was before the call.
+
+        Args:
+            X: Features, ``(N, d)``.
+            y: Relevance, ``(N,)``, zero or more.
+            qid: The query of each document, ``(N,)``: numbers or strings.
+            groups: The group of each document, ``(N,)``: numbers or strings. None where the
+                disparity compares no groups.
+
+        Returns:
+            The ranker itself.
+
+        >>> X = [[0.0], [1.0], [2.0]] * 2
+        >>> ranker = FairRanker(epochs=3).fit(X, [0, 1, 2] * 2, qid=["a"] * 3 + ["b"] * 3)
+        >>> len(ranker.history_)
+        3
+        """
+        dataset = _dataset_of(X, y, qid, groups)
+        parameters = self.get_params()
+        hidden = parameters.pop("hidden")
+        config = TrainConfig(**parameters)
+        scorer = new_scorer(
+            dataset.n_features, hidden, seed=config.seed, dtype=dataset.features.dtype
         )
-        self.history_ = fit(self.scorer_, dataset, config, progress=False)
+        history = fit(scorer, dataset, config, progress=False)
+        self.scorer_ = scorer
+        self.history_ = history
         return self
 
-    def predict(self, X: Any) -> np.ndarray:
-        """Scores ``(N,)``: the higher, the likelier a document stands ahead."""
+    def predict(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Scores of documents: the higher, the likelier a document stands ahead of others.
+
+        Args:
+            X: Features, ``(N, d)``.
+
+        Returns:
+            ``(N,)``.
+
+        >>> X = [[0.0], [1.0], [2.0]] * 2
+        >>> ranker = FairRanker(epochs=3).fit(X, [0, 1, 2] * 2, qid=["a"] * 3 + ["b"] * 3)
+        >>> ranker.predict(X).shape
+        (6,)
+        """
+        if not hasattr(self, "scorer_"):
+            raise AttributeError("FairRanker: nothing is learned yet; call fit first.")
         features = torch.from_numpy(np.array(X)).to(next(self.scorer_.parameters()))
         with eval_mode(self.scorer_):
-            return self.scorer_(features).cpu().numpy()
+            scores: Tensor = self.scorer_(features)
+        return scores.cpu().numpy()
 
     def rank(
-        self, X: Any, qid: Any, samples: int | None = None, seed: int = 0
-    ) -> dict[Hashable, np.ndarray]:
-        """Rows of X in ranked order for each query: the likeliest ranking ``(n,)``.
+        self,
+        X: ArrayLike,
+        qid: ArrayLike,
+        samples: int | None = None,
+        generator: torch.Generator | None = None,
+    ) -> dict[Hashable, NDArray[np.int64]]:
+        """Ranked documents of each query.
 
-        With ``samples`` that many rankings ``(samples, n)`` are drawn from the policy instead.
+        Args:
+            X: Features, ``(N, d)``.
+            qid: The query of each document, ``(N,)``.
+            samples: Draw so many rankings from the policy; None is the likeliest ranking.
+            generator: Where they are drawn from, ``torch.Generator().manual_seed(0)``, say; None
+                is torch's own stream.
+
+        Returns:
+            For each query, by its name in ``qid``, rows of X from the first position to the last:
+            ``(n,)``, or ``(samples, n)`` if rankings are drawn.
+
+        >>> X = [[0.0], [1.0], [2.0]] * 2
+        >>> qid = ["a", "a", "a", "b", "b", "b"]
+        >>> ranker = FairRanker(epochs=3).fit(X, [0, 1, 2] * 2, qid=qid)
+        >>> ranker.rank(X, qid, samples=10)["b"].shape
+        (10, 3)
         """
-        scores, generator = torch.from_numpy(self.predict(X)), torch.Generator().manual_seed(seed)
-        names, rows, offsets = _queries(qid, scores.unsqueeze(-1))
-        found = {}
-        for name, own in zip(names.tolist(), np.split(rows, offsets[1:-1]), strict=True):
-            policy = PlackettLuce(scores[own])
+        scores = torch.from_numpy(self.predict(X))
+        queries = _queries_of(qid, len(scores))
+        ranked: dict[Hashable, NDArray[np.int64]] = {}
+        for name, rows in queries.rows_by_name().items():
+            policy = PlackettLuce(scores[rows])
             ranking = policy.mode if samples is None else policy.sample((samples,), generator)
-            found[name] = own[ranking.numpy()]
-        return found
+            ranked[name] = rows[ranking.numpy()]
+        return ranked
 
     def __sklearn_tags__(self) -> Any:
         from sklearn.utils import Tags, TargetTags
@@ -91,11 +245,67 @@ class FairRanker:
         return Tags(estimator_type=None, target_tags=TargetTags(required=True))
 
 
-def _queries(qid: Any, features: torch.Tensor) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The queries' names, the rows of X query by query, and where each query begins and ends."""
+class _Queries(NamedTuple):
+    """Q queries of a table of N documents."""
+
+    names: NDArray[Any]
+    """``(Q,)``, sorted."""
+    rows: NDArray[np.int64]
+    """``(N,)``, rows of the table query by query."""
+    offsets: NDArray[np.int64]
+    """``(Q + 1,)``; query i owns ``rows[offsets[i]:offsets[i + 1]]``."""
+
+    def rows_by_name(self) -> dict[Hashable, NDArray[np.int64]]:
+        """The rows of each query."""
+        by_query = np.split(self.rows, self.offsets[1:-1])
+        return dict(zip(self.names.tolist(), by_query, strict=True))
+
+
+def _parameter_names() -> list[str]:
+    """The names of the constructor's parameters."""
+    return list(inspect.signature(FairRanker).parameters)
+
+
+def _queries_of(qid: ArrayLike, n_documents: int) -> _Queries:
+    """The queries that ``qid (N,)`` names."""
     labels = np.asarray(qid)
-    if features.ndim != 2 or labels.shape != features.shape[:1]:
-        found = f"X has shape {tuple(features.shape)}, qid {labels.shape}"
-        raise ValueError(f"FairRanker: {found}; give documents × features, and a query for each.")
-    names, inverse, sizes = np.unique(labels, return_inverse=True, return_counts=True)
-    return names, np.argsort(inverse, kind="stable"), np.concatenate([[0], np.cumsum(sizes)])
+    _check_length("qid", labels, n_documents)
+    names, query_of_row, sizes = np.unique(labels, return_inverse=True, return_counts=True)
+    rows = np.argsort(query_of_row, kind="stable")
+    offsets = np.concatenate([[0], np.cumsum(sizes)])
+    return _Queries(names, rows, offsets)
+
+
+def _dataset_of(
+    X: ArrayLike, y: ArrayLike, qid: ArrayLike, groups: ArrayLike | None
+) -> RankingDataset:
+    """The table as a dataset, query by query, in double precision."""
+    features = np.array(X, dtype=np.float64)
+    if features.ndim != 2:
+        raise ValueError(
+            f"FairRanker: X has shape {features.shape}; give one row per document and one column "
+            "per feature."
+        )
+    relevance = np.array(y, dtype=np.float64)
+    _check_length("y", relevance, len(features))
+    queries = _queries_of(qid, len(features))
+    labels = None
+    if groups is not None:
+        _check_length("groups", np.asarray(groups), len(features))
+        _, group_of_row = np.unique(np.asarray(groups), return_inverse=True)
+        labels = torch.from_numpy(group_of_row[queries.rows])
+    return RankingDataset(
+        torch.from_numpy(features)[queries.rows],
+        torch.from_numpy(relevance[queries.rows]),
+        torch.from_numpy(queries.offsets),
+        groups=labels,
+    )
+
+
+def _check_length(name: str, values: NDArray[Any], n_documents: int) -> None:
+    """Refuse all but one entry per document."""
+    if values.shape != (n_documents,):
+        raise ValueError(
+            f"FairRanker: {name} has shape {values.shape}, X has {n_documents} rows; "
+            f"give one entry of {name} per document."
+        )

@@ -1,6 +1,6 @@
 """Binder: repo2docker accepts the files in binder/, and a notebook opens with its text beside it.
 
-The releases are compared with requirements.lock in tests/test_book_project.py.
+The releases are compared with requirements.lock in tests/book/test_book_project.py.
 """
 
 import shutil

@@ -1,9 +1,7 @@
-"""The checks of tests/test_browser.py must be able to fail: a planted flaw for each."""
+"""The checks of tests/book/test_browser.py must be able to fail: a planted flaw for each."""
 
 import browser as ask
 import pytest
-
-from tools.check_links import problems
 
 BOX = "<div class='toggle-hidden' id='box'>A solution</div>"
 LONG = f"<pre style='overflow:auto;width:300px'>{'x' * 200}</pre>"
@@ -83,25 +81,3 @@ def test_where_the_mouse_was_left_makes_no_difference(window, tmp_path):
     page = window.open(spoilt(tmp_path, body)).page
     page.locator("p").hover()
     assert ask.accessibility(page, ask.axe_script(), only_contrast=True) == []
-
-
-def test_a_planted_broken_link_is_seen(tmp_path):
-    (tmp_path / "other.html").write_text("<h1 id='top-of-all'>x</h1><a name='old'></a>")
-    good = ["other.html", "other.html#top-of-all", "other.html#old", "#here", "#", "a%20b.txt"]
-    good += ["https://example.org/x", "mailto:a@example.org"]
-    (tmp_path / "a b.txt").write_text("")
-    links = "".join(f"<a href='{href}'>x</a>" for href in good)
-    (tmp_path / "page.html").write_text(f"<p id='here'>{links}</p>")
-    assert list(problems(tmp_path)) == []
-    (tmp_path / "page.html").write_text(
-        "<a href='gone.html'>x</a>\n<a href='other.html#gone'>x</a>\n<a href='#gone'>x</a>"
-    )
-    assert list(problems(tmp_path)) == [
-        "page.html:1 links to gone.html, which is not there",
-        "page.html:2 links to other.html#gone: other.html has no place #gone",
-        "page.html:3 links to #gone: page.html has no place #gone",
-    ]
-
-
-def test_an_empty_folder_has_no_good_links(tmp_path):
-    assert "no page there" in next(problems(tmp_path))

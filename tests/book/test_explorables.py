@@ -1,7 +1,7 @@
 """The explorables: their numbers against the module, and everything a reader can do with them.
 
 A page with each is built by Sphinx from the directive alone and opened from the file system in a
-real browser; tests/test_browser.py sees the ones of the built book.
+real browser; tests/book/test_browser.py sees the ones of the built book.
 """
 
 import importlib

@@ -1,6 +1,6 @@
 """Submissions to the coursework, right ones in several styles and wrong ones as people write them.
 
-None of the wrong ones may pass, none of the right ones may be refused: tests/test_coursework.py.
+None of the wrong ones may pass, none of the right ones may be refused: test_coursework.py.
 """
 
 import itertools

@@ -213,11 +213,11 @@ def test_errors_name_the_input(data):
     two = torch.zeros(2)
     with pytest.raises(ValueError, match="gap is 'other'"):
         deltr_loss(two, two, torch.tensor([0, 1]), 1.0, gap="other")
-    with pytest.raises(ValueError, match="target 'x'"):
+    with pytest.raises(ValueError, match="target is 'x'"):
         deltr_loss(two, two, torch.tensor([0, 1]), 1.0, target="x")
-    with pytest.raises(ValueError, match="with groups"):
+    with pytest.raises(ValueError, match="no groups"):
         deltr(data.replace(groups=None), 1.0)
-    with pytest.raises(ValueError, match="not -1"):
+    with pytest.raises(ValueError, match="lam is -1"):
         deltr(data, -1)
     single = RankingDataset(torch.ones(1, 2), torch.ones(1), [0, 1], groups=torch.tensor([0]))
     start = deltr(single, 5.0).linear.weight

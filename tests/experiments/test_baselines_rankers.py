@@ -30,7 +30,7 @@ def ranking_data(n_queries, seed, d=6, dtype=torch.float64):
 
 
 def mean_ndcg(scorer, data, k):
-    return evaluate(scorer, data, k, deterministic=True).ndcg_at_k
+    return evaluate(scorer, data, ("ndcg_at_k",), k=k, deterministic=True).ndcg_at_k
 
 
 def explicit_pairs(data):
@@ -63,22 +63,20 @@ def test_float32_data_give_nearly_the_same_ranker():
 
 
 def test_validation_chooses_the_constant():
-    train, validation = ranking_data(25, seed=0), ranking_data(20, seed=1)
-    fitted = rank_svm(train, validation=validation, C=(0.01, 1.0, 100.0))
-    tried = {c: mean_ndcg(rank_svm(train, C=c).scorer, validation, 10) for c in (0.01, 1.0, 100.0)}
-    assert fitted.objective == pytest.approx(max(tried.values()))
-    assert fitted.setting == max(tried, key=tried.get)
-    by_hand = [
-        ndcg(PlackettLuce(fitted.scorer(q.features)).mode, q.relevance, k=10) for q in validation
-    ]
-    assert fitted.objective == pytest.approx(float(torch.stack(by_hand).mean()))
-    assert fitted.objective > 0.9
+    train, valid = ranking_data(25, seed=0), ranking_data(20, seed=1)
+    fitted = rank_svm(train, valid=valid, C=(0.01, 1.0, 100.0))
+    tried = {c: mean_ndcg(rank_svm(train, C=c).scorer, valid, 10) for c in (0.01, 1.0, 100.0)}
+    assert fitted.valid_ndcg == pytest.approx(max(tried.values()))
+    assert max(tried, key=tried.get) == fitted.C
+    by_hand = [ndcg(PlackettLuce(fitted.scorer(q.features)).mode, q.relevance, k=10) for q in valid]
+    assert fitted.valid_ndcg == pytest.approx(float(torch.stack(by_hand).mean()))
+    assert fitted.valid_ndcg > 0.9
 
 
 def test_without_pairs_there_is_nothing_to_learn(monkeypatch):
     ties = RankingDataset(torch.randn(4, 3), torch.ones(4), [0, 3, 4])
     assert rank_svm(ties, C=1.0).scorer.linear.weight.abs().sum() == 0
-    with pytest.raises(ValueError, match="validation="):
+    with pytest.raises(ValueError, match="valid="):
         rank_svm(ties)
     with pytest.raises(ValueError, match="above 0"):
         rank_svm(ties, C=-1.0)
@@ -122,13 +120,11 @@ def test_lambdarank_looks_within_queries():
 
 @pytest.mark.parametrize("objective", ["regression", "lambdarank"])
 def test_validation_stops_early(objective):
-    train, validation = ranking_data(40, seed=2), ranking_data(30, seed=3)
-    model = gbdt(train, objective=objective, validation=validation, rounds=400)
+    train, valid = ranking_data(40, seed=2), ranking_data(30, seed=3)
+    model = gbdt(train, objective=objective, valid=valid, rounds=400)
     assert 0 < model.booster.best_iteration < 370
-    best = model.booster.predict(
-        validation.features.numpy(), num_iteration=model.booster.best_iteration
-    )
-    np.testing.assert_array_equal(model(validation.features).numpy(), best)
+    best = model.booster.predict(valid.features.numpy(), num_iteration=model.booster.best_iteration)
+    np.testing.assert_array_equal(model(valid.features).numpy(), best)
 
 
 def test_few_documents_and_wrong_grades():

@@ -10,26 +10,40 @@ import torch
 from scipy import stats
 
 import fairpg_lite as fl
-from experiments import german, learners, methods, plots, synthetic
-from experiments.methods import Deltr, FairPGRank, PostProcessing, Uniform
-from experiments.problems import GermanData, SyntheticData
-from experiments.summary import (
-    READINGS,
+from experiments import german, methods, plots, synthetic
+from experiments.catalogue import (
+    AGE,
+    CLIPPED_AT_4,
+    CLIPPED_AT_5,
+    DELTR_REVERSED,
+    FAIR_PG_RANK,
+    FAIR_PG_RANK_EXACT,
+    METHODS,
+    POST_PROCESSING,
+    POST_PROCESSING_WITH_FACTOR,
+    SEX,
+    SEX_REDRAWN,
+    SEX_TEXT_REDRAWN,
+    UNIFORM,
     VARIANTS,
-    reading,
-    split_name,
-    summarise,
-    write_summary,
+    identify,
+    in_order,
 )
-from fairpg_lite import post_processing as baselines
+from experiments.learners import linear_regression
+from experiments.methods import Deltr, Fixed, PostProcessing, Uniform, fair_pg_rank
+from experiments.problems import GermanData, SyntheticData
+from experiments.summary import summarise, write_summary
+from fairpg_lite.post_processing import post_process
+from fairpg_lite.relevance import linear_gain
+from fairpg_lite.sweeps import experiment as library
 
 SMALL = SyntheticData(n_queries=8)
 GERMAN = GermanData(n_train=12, n_test=6)
 
 
-def cell(method, lam, seed, **result):
+def cell(experiment, lam, seed, **result):
     return {
-        "method": method,
+        "experiment": experiment,
         "lam": lam,
         "seed": seed,
         "status": "done",
@@ -44,7 +58,7 @@ def random_cells(n=6):
     rng = np.random.default_rng(0)
     return [
         cell(m, lam, s, ndcg=rng.random(), d_group=rng.random(), theta=[1.0], note="x", flag=True)
-        for m in ("uniform-clip5", "deltr-reversed-clip4")
+        for m in (UNIFORM.on(CLIPPED_AT_5), DELTR_REVERSED.on(CLIPPED_AT_4))
         for lam in (0.0, 2.5)
         for s in range(n)
     ]
@@ -58,7 +72,8 @@ def test_means_and_intervals_are_numpys_and_scipys():
     rows = summarise(cells)
     assert len(rows) == 4
     for row in rows:
-        mine = [c for c in cells if (c["method"], c["lam"]) == (row["method"], row["lam"])]
+        setting = (row["experiment"], row["lam"])
+        mine = [c for c in cells if (c["experiment"], c["lam"]) == setting]
         assert row["n"] == len(mine) == 6
         for name in ("ndcg", "d_group"):
             values = [c["result"][name] for c in mine]
@@ -67,7 +82,7 @@ def test_means_and_intervals_are_numpys_and_scipys():
             assert sd == pytest.approx(np.std(values, ddof=1), rel=1e-14)
             low, high = stats.t.interval(0.95, 5, np.mean(values), stats.sem(values))
             assert (mean - half, mean + half) == pytest.approx((low, high), rel=1e-12)
-        assert row.keys() == {"method", "lam", "n", "ndcg", "d_group"}
+        assert row.keys() == {"experiment", "lam", "n", "ndcg", "d_group"}
 
 
 def test_one_seed_has_no_interval_and_failures_do_not_count():
@@ -80,13 +95,52 @@ def test_one_seed_has_no_interval_and_failures_do_not_count():
 
 def test_the_summary_holds_the_numbers_and_says_where_they_come_from(tmp_path):
     cells = random_cells()
-    text = write_summary(cells, tmp_path, command="the call", data="Some data.").read_text()
-    for word in ("Some data.", "the call", "0, 1, 2, 3, 4, 5", "24 finished, 0 failed"):
-        assert word in text
-    mean, _, half = summarise(cells)[0]["ndcg"]
-    assert f"{mean:.4f} ± {half:.4f}" in text
-    assert VARIANTS["clip5"] in text
-    assert "NDCG, sorted" not in text
+    about = {"command": "the call", "data": "Some data."}
+    text = write_summary(cells, tmp_path, about).read_text("utf-8")
+    assert all(words in text for words in about.values())
+    for row in summarise(cells):
+        assert f"| {row['lam']:g} | 6 | {row['ndcg']} | {row['d_group']} |" in text
+    # By data in the order of the catalogue, and without columns that no cell has.
+    assert text.index(CLIPPED_AT_5.label) < text.index(CLIPPED_AT_4.label)
+    assert "sorted" not in text
+
+
+# Names
+
+
+def test_a_name_is_found_again():
+    for variant in VARIANTS:
+        for method in METHODS:
+            assert identify(method.on(variant)) == (method, variant)
+    for method in METHODS:
+        assert identify(method.name) == (method, None)
+    assert identify("mine").method.label == "mine"
+
+
+def test_no_two_experiments_share_a_name():
+    names = [method.name for method in METHODS]
+    names += [method.on(variant) for method in METHODS for variant in VARIANTS]
+    assert len(set(names)) == len(names)
+
+
+def test_names_sort_by_data_and_then_by_method():
+    names = [UNIFORM.on(SEX), "mine", FAIR_PG_RANK.on(SEX), UNIFORM.on(CLIPPED_AT_5)]
+    wanted = [UNIFORM.on(CLIPPED_AT_5), FAIR_PG_RANK.on(SEX), UNIFORM.on(SEX), "mine"]
+    assert sorted(names, key=in_order) == wanted
+
+
+@pytest.mark.parametrize(
+    "unnamed",
+    [
+        lambda: Uniform(SyntheticData(clip=3.0)).name,
+        lambda: Uniform(GermanData(group="age", redrawn=True)).name,
+        lambda: Fixed(SMALL, use=0.5).name,
+        lambda: Deltr(SMALL, "both").name,
+    ],
+)
+def test_a_setting_without_a_name_says_where_to_give_it_one(unnamed):
+    with pytest.raises(ValueError, match=r"catalogue\.py"):
+        unnamed()
 
 
 # Methods
@@ -102,9 +156,9 @@ def scorer_with(theta):
 @pytest.mark.parametrize(
     "experiment",
     [
-        FairPGRank(SMALL, epochs=1),
-        FairPGRank(SMALL, "exact", epochs=1),
-        FairPGRank(GERMAN, samples=25, epochs=1, lr=0.01, lr_decay=1.0),
+        fair_pg_rank(SMALL, epochs=1),
+        fair_pg_rank(SMALL, "exact", epochs=1),
+        fair_pg_rank(GERMAN, samples=25, epochs=1, lr=0.01, lr_decay=1.0),
         *(Deltr(SMALL, gap) for gap in ("one-sided", "two-sided")),
         Deltr(SMALL, "reversed", "relevance"),
         Deltr(GERMAN, "one-sided"),
@@ -120,16 +174,17 @@ def test_the_stored_model_has_the_stored_figures(experiment):
             assert not any(name.startswith("train_") for name in result)
             continue
         for kind, deterministic in (("", False), ("sorted_", True)):
-            found = fl.evaluate(scorer, dataset, deterministic=deterministic)
-            for name in ("ndcg", "d_group", "group_gap"):
+            names = ("ndcg", "d_group", "group_gap")
+            found = fl.evaluate(scorer, dataset, names, deterministic=deterministic)
+            for name in names:
                 stored = result[prefix + kind + name]
-                assert stored == pytest.approx(getattr(found, name), abs=1e-12)
+                assert stored == pytest.approx(found.means[name], abs=1e-12)
     json.dumps(result, allow_nan=False)
 
 
 @pytest.mark.parametrize(
     "experiment",
-    [FairPGRank(SMALL, epochs=1), PostProcessing(SMALL), Deltr(SMALL)],
+    [fair_pg_rank(SMALL, epochs=1), PostProcessing(SMALL), Deltr(SMALL)],
     ids=lambda e: e.name,
 )
 def test_torchs_default_number_format_changes_nothing(experiment):
@@ -148,27 +203,21 @@ def test_torchs_default_number_format_changes_nothing(experiment):
 def test_training_is_the_papers(monkeypatch):
     """What `fit` is asked for: the exact settings are in the cell, none is forgotten."""
     asked = []
-    monkeypatch.setattr(methods, "fit", lambda s, d, config, progress: asked.append(config) or s)
-    monkeypatch.setattr(fl.LinearScorer, "stopped", "epochs", raising=False)
+    monkeypatch.setattr(library, "fit", lambda s, d, config, *_, **__: asked.append(config))
     (plan_cell,) = [
-        c
-        for c in german.plan(seeds=1)
-        if c.experiment.name == "fair_pg_rank-sample-sex" and c.lam == 10
+        c for c in german.plan(seeds=1) if c.experiment.name == FAIR_PG_RANK.on(SEX) and c.lam == 10
     ]
-    plan_cell.experiment(10.0, 4)
+    plan_cell.experiment.train(10.0, 4)
     (config,) = asked
     assert (config.lr, config.lr_decay, config.epochs) == (1e-3, 1.0, 10)
     assert (config.samples, config.batch_size, config.entropy) == (25, 1, 0.0)
-    assert (config.lam, config.seed, config.disparity) == (10.0, 4, "group")
+    assert (config.lam, config.seed, config.disparity) == (10.0, 4, "d_group")
 
 
-def test_a_training_cut_short_is_no_result(monkeypatch):
-    class Stopped:
-        stopped = "interrupted"
-
-    monkeypatch.setattr(methods, "fit", lambda *args, **kwargs: Stopped())
-    with pytest.raises(KeyboardInterrupt):
-        FairPGRank(SMALL)(0.0, 0)
+def test_a_reproduction_saves_no_models():
+    """A folder `out` in the signature would ask for one of each of two thousand runs."""
+    with pytest.raises(TypeError):
+        fair_pg_rank(SMALL, epochs=1)(0.0, 0, out="somewhere")
 
 
 def test_post_processing_reads_both_ways():
@@ -179,9 +228,9 @@ def test_post_processing_reads_both_ways():
     theirs = PostProcessing(problem, "authors")(6.0, 0)
     assert theirs["d_group"] > 1.5 * start["d_group"]
     data = problem.load(0).test
-    guess = learners.linear_regression(data)(data.features).detach()
-    matrices = baselines.post_process(data, guess, 6.0, scaling="authors", gain=fl.linear_gain)
-    assert theirs["d_group"] == pytest.approx(fl.evaluate(matrices, data).d_group, abs=1e-12)
+    guess = linear_regression(data)(data.features).detach()
+    policies = post_process(data, guess, 6.0, scaling="authors", gain=linear_gain)
+    assert theirs["d_group"] == pytest.approx(fl.evaluate(policies, data).d_group, abs=1e-12)
 
 
 def test_post_processing_on_training_queries_only_when_asked():
@@ -215,17 +264,14 @@ def test_a_plan_is_complete_and_its_methods_have_names(module):
     assert max(c.seed for c in cells) == 19
     assert len({c.path("") for c in cells}) == len(cells)
     for c in cells:
-        method, problem = split_name(c.experiment.name)
-        assert reading(c.experiment.name) == READINGS[method]
-        assert problem in VARIANTS
-    assert {split_name(c.experiment.name)[0] for c in cells} >= {
-        "fair_pg_rank-sample",
-        "post_processing-definition",
-        "post_processing-authors",
-        "deltr-one_sided",
-        "deltr-two_sided",
-        "deltr-reversed",
-        "uniform",
+        method, variant = identify(c.experiment.name)
+        assert method in METHODS
+        assert variant in VARIANTS
+    assert {identify(c.experiment.name).method for c in cells} >= {
+        FAIR_PG_RANK,
+        *methods.POST_PROCESSING_BY_SCALING.values(),
+        *methods.DELTR_BY_GAP.values(),
+        UNIFORM,
     }
     assert pickle.loads(pickle.dumps(cells[0])) == cells[0]
     quick = module.plan(quick=True)
@@ -234,17 +280,20 @@ def test_a_plan_is_complete_and_its_methods_have_names(module):
 
 
 def test_the_papers_lambdas():
-    def lambdas(module, name):
+    def lams(module, name):
         return sorted({c.lam for c in module.plan(seeds=1) if c.experiment.name == name})
 
-    for method in ("sample-clip5", "sample-clip4", "exact-clip5"):
-        found = lambdas(synthetic, f"fair_pg_rank-{method}")
-        assert found == [0, 1, 3, 5, 8, 10, 12, 15, 17, 18, 20, 25]
+    for name in (
+        FAIR_PG_RANK.on(CLIPPED_AT_5),
+        FAIR_PG_RANK.on(CLIPPED_AT_4),
+        FAIR_PG_RANK_EXACT.on(CLIPPED_AT_5),
+    ):
+        assert lams(synthetic, name) == [0, 1, 3, 5, 8, 10, 12, 15, 17, 18, 20, 25]
     text = [0, 0.1, 0.3, 1, 3, 10, 25]
-    assert lambdas(german, "fair_pg_rank-sample-sex") == [*text, 50, 100]
-    for name in ("sex-redrawn", "sex-text-redrawn", "age"):
-        assert lambdas(german, f"fair_pg_rank-sample-{name}") == text
-    assert lambdas(synthetic, "post_processing-definition-clip5")[-3:] == [10, 100, 1000]
+    assert lams(german, FAIR_PG_RANK.on(SEX)) == [*text, 50, 100]
+    for variant in (SEX_REDRAWN, SEX_TEXT_REDRAWN, AGE):
+        assert lams(german, FAIR_PG_RANK.on(variant)) == text
+    assert lams(synthetic, POST_PROCESSING.on(CLIPPED_AT_5))[-3:] == [10, 100, 1000]
 
 
 # Figures
@@ -261,26 +310,34 @@ def test_the_grid_over_theta_is_the_evaluators():
 
 def test_a_curve_is_mean_and_deviation_by_lambda():
     cells = random_cells()
-    lambdas, mean, spread = plots.curve(plots.of_method(cells, "uniform"), "ndcg")
-    values = [c["result"]["ndcg"] for c in cells if c["method"] == "uniform-clip5"]
-    assert lambdas.tolist() == [0.0, 2.5]
+    lams, mean, spread = plots.curve(plots.of_method(cells, UNIFORM), "ndcg")
+    name = UNIFORM.on(CLIPPED_AT_5)
+    values = [c["result"]["ndcg"] for c in cells if c["experiment"] == name]
+    assert lams.tolist() == [0.0, 2.5]
     assert mean == pytest.approx([np.mean(values[:6]), np.mean(values[6:])])
     assert spread == pytest.approx([np.std(v, ddof=1) for v in (values[:6], values[6:])])
 
 
 def test_the_trade_off_draws_what_the_cells_hold():
     matplotlib = pytest.importorskip("matplotlib.figure")
-    names = {"fair_pg_rank-sample": "Fair-PG-Rank"}
-    names["post_processing-authors"] = "post-processing (with the factor)"
+    drawn_methods = [FAIR_PG_RANK, POST_PROCESSING_WITH_FACTOR]
     cells = [
-        cell(f"{name}-clip5", lam, s, ndcg=0.9 - lam / 100, d_group=0.01 / (1 + lam) + s / 1e5)
-        for name in names
+        cell(
+            method.on(CLIPPED_AT_5),
+            lam,
+            s,
+            ndcg=0.9 - lam / 100,
+            d_group=0.01 / (1 + lam) + s / 1e5,
+        )
+        for method in drawn_methods
         for lam in (0.0, 10.0)
         for s in range(2)
     ]
     ax = matplotlib.Figure().subplots()
-    plots.tradeoff_panel(ax, cells, methods=names)
-    assert ax.get_legend_handles_labels()[1] == list(names.values())
+    plots.tradeoff_panel(ax, cells, methods=drawn_methods)
+    assert ax.get_legend_handles_labels()[1] == [method.label for method in drawn_methods]
+    markers = [drawn.lines[0].get_marker() for drawn in ax.containers]
+    assert markers == [method.marker for method in drawn_methods]
     for drawn in ax.containers:
         assert drawn.lines[0].get_ydata() == pytest.approx([0.9, 0.8])
         assert drawn.lines[0].get_xdata() == pytest.approx([0.010005, 0.01 / 11 + 5e-6])

@@ -4,7 +4,6 @@ import json
 import math
 import pickle
 from dataclasses import replace
-from pathlib import Path
 
 import matplotlib
 import numpy as np
@@ -15,18 +14,25 @@ from sklearn.metrics import ndcg_score
 
 from experiments import mslr, problems, yahoo, yahoo_files
 from experiments.__main__ import main
+from experiments.catalogue import GBDT, LAMBDAMART, LINEAR_PG_RANK, NETWORK_PG_RANK, RANK_SVM
 from experiments.learners import gbdt, rank_svm
 from experiments.plots import kept_epoch, tradeoff_panels
-from experiments.problems import load_split
-from experiments.rankers import FairPGRank, RankSVM, data_of, measure
+from experiments.problems import RankingData, load_parts
+from experiments.rankers import (
+    PG_RANK_BY_MODEL,
+    IndividualFairPGRank,
+    describe_data,
+    pg_rank,
+    policy_measures,
+    sorted_measures,
+)
 from experiments.stand_in import yahoo_like
 from fairpg_lite import LinearScorer, RankingDataset, mslr_sample
 from fairpg_lite.data import save_letor
-from fairpg_lite.sweeps.running import run_cells
+from fairpg_lite.sweeps import run_cells
 
 pytestmark = pytest.mark.slow
 
-ROOT = Path(__file__).resolve().parents[2]
 QUERIES = {"train": 45, "valid": 22, "test": 25}
 FIGURES = ("ndcg_at_10", "err", "d_ind")
 POLICY = ("policy_ndcg", "policy_ndcg_at_10", "policy_d_ind")
@@ -59,7 +65,7 @@ def files(tmp_path_factory):
 @pytest.fixture
 def counted(monkeypatch):
     """The published counts are asked for, as always."""
-    load_split.cache_clear()
+    load_parts.cache_clear()
     monkeypatch.setattr(yahoo_files, "PUBLISHED_COUNTS", problems.PUBLISHED_COUNTS)
 
 
@@ -80,36 +86,37 @@ def on_mslr(mslr_out):
     return run(mslr.plan(quick=True), mslr_out)
 
 
+POLICIES = {method.name for method in PG_RANK_BY_MODEL.values()}
+
+
 def check_results(cells):
-    methods = {cell["method"] for cell in cells}
-    assert {"rank_svm", "gbdt", "lambdamart"} < methods
-    for model in ("linear", "neural"):
-        assert {f"fair_pg_rank-{model}-entropy{gamma}" for gamma in (0, 1)} < methods
+    names = {RANK_SVM.name, GBDT.name, LAMBDAMART.name, *POLICIES}
+    assert {cell["experiment"] for cell in cells} == names
     for cell in cells:
         assert cell["status"] == "done", cell.get("error")
-        stochastic = cell["method"].startswith("fair_pg_rank")
+        stochastic = cell["experiment"] in POLICIES
         for part in ("train", "test"):
             for name in FIGURES + (POLICY if stochastic else ()):
                 assert 0 <= cell["result"][f"{part}_{name}"] <= 1
             assert ("train_policy_ndcg" in cell["result"]) == stochastic
         if stochastic:
             assert cell["result"]["compiled"] is False  # so short a run is left to autograd
-            epochs = cell["config"]["epochs"]
+            epochs = cell["config"]["config"]["epochs"]
             assert 1 <= len(cell["result"]["history"]["utility"]) <= epochs
 
 
 def test_every_method_runs_on_files_in_yahoos_format(on_files, files):
     cells, _ = on_files
     check_results(cells)
-    lambdas = {c["lam"] for c in cells if c["method"] == "fair_pg_rank-linear-entropy0"}
-    assert lambdas == set(yahoo.QUICK_LAMBDAS)
+    lams = {c["lam"] for c in cells if c["experiment"] == LINEAR_PG_RANK.name}
+    assert lams == set(yahoo.QUICK_LAMS)
     for cell in cells:
         # A fiftieth would be one query; never fewer than twenty.
         assert cell["result"]["train_queries"] == cell["result"]["test_queries"] == 20
-        assert cell["result"]["data"] == data_of(cells)
-        assert cell["config"]["data"] == "yahoo"
+        assert cell["result"]["data"] == describe_data(cells)
+        assert cell["config"]["problem"]["data"] == "yahoo"
         assert str(files) not in json.dumps(cell)  # results name no place on a machine
-    assert "not the published number" in data_of(cells)
+    assert "not the published number" in describe_data(cells)
 
 
 def test_every_method_runs_on_mslr(on_mslr):
@@ -127,35 +134,38 @@ def test_every_method_runs_on_mslr(on_mslr):
 def test_a_cell_is_equal_when_run_again(on_files, files, tmp_path):
     cells, _ = on_files
     plan = yahoo.plan(data=files, quick=True)
-    methods = ("fair_pg_rank-neural-entropy0", "gbdt", "rank_svm")
-    again = [cell for cell in plan if cell.experiment.name in methods and cell.lam in (0.0, 100.0)]
-    first = [cell for cell in cells if cell["method"] in methods and cell["lam"] in (0.0, 100.0)]
+    names = (NETWORK_PG_RANK.name, GBDT.name, RANK_SVM.name)
+    again = [cell for cell in plan if cell.experiment.name in names and cell.lam in (0.0, 100.0)]
+    first = [cell for cell in cells if cell["experiment"] in names and cell["lam"] in (0.0, 100.0)]
     assert same(run(again, tmp_path)) == same(first)
     # Where files lie is no part of an experiment.
-    assert again[0].experiment == replace(again[0].experiment, root="elsewhere")
+    elsewhere = replace(again[0].experiment.problem, root="elsewhere")
+    assert again[0].experiment == replace(again[0].experiment, problem=elsewhere)
 
 
 def test_seeds_matter_and_lambdas_too(on_mslr):
     found = {}
     for cell in on_mslr:
-        if cell["method"] == "fair_pg_rank-linear-entropy0":
+        if cell["experiment"] == LINEAR_PG_RANK.name:
             found[cell["lam"], cell["seed"]] = cell["result"]["test_policy_d_ind"]
     assert len(found) == len(set(found.values())) == 4
-    svm = [c["result"]["test_ndcg_at_10"] for c in on_mslr if c["method"] == "rank_svm"]
+    svm = [c["result"]["test_ndcg_at_10"] for c in on_mslr if c["experiment"] == RANK_SVM.name]
     assert svm[0] != svm[1]  # the seed draws the validation queries
 
 
 def test_the_kept_epoch_is_the_one_that_was_judged(on_files):
     """A network whose validation gets worse is judged with the weights of an earlier epoch."""
-    settings = {"data": "mslr", "share": 0.1, "model": "neural", "entropy": 0.0, "lr": 0.01}
-    ranker = FairPGRank(**settings, epochs=4, patience=4)
-    cell = {"lam": 30.0, "config": {"patience": 4}, "result": ranker(30.0, 0)}
+    data = RankingData("mslr", share=0.1)
+    settings = {"model": "neural", "entropy": 0.0, "lr": 0.01}
+    ranker = pg_rank(data, **settings, epochs=4, patience=4)
+    cell = {"lam": 30.0, "result": ranker(30.0, 0)}
     kept = kept_epoch(cell)
     assert kept < 4
-    shorter = FairPGRank(**settings, epochs=kept)(30.0, 0)
+    unvalidated = replace(data, with_valid=False)
+    shorter = pg_rank(unvalidated, **settings, epochs=kept)(30.0, 0)
     for name in ("test_ndcg_at_10", "test_policy_d_ind", "train_policy_ndcg"):
         assert shorter[name] == cell["result"][name]
-    (last, *_) = (c for c in on_files[0] if c["method"].startswith("fair_pg_rank"))
+    (last, *_) = (c for c in on_files[0] if c["experiment"] in POLICIES)
     assert kept_epoch(last) == 3
 
 
@@ -175,11 +185,11 @@ def test_table_1_figures_by_another_way(on_mslr):
     train, test = mslr_sample(dtype=torch.float64)
     learn, valid = train.split((32 / 42, 10 / 42), seed=1)
     trained = {
-        "rank_svm": rank_svm(learn[:20], validation=valid, C=(1.0, 100.0)).scorer,
-        "lambdamart": gbdt(learn[:20], validation=valid, rounds=30, seed=1),
+        RANK_SVM: rank_svm(learn[:20], valid=valid, C=(1.0, 100.0)).scorer,
+        LAMBDAMART: gbdt(learn[:20], valid=valid, rounds=30, seed=1),
     }
     for method, scorer in trained.items():
-        (cell,) = (c for c in on_mslr if c["method"] == method and c["seed"] == 1)
+        (cell,) = (c for c in on_mslr if c["experiment"] == method.name and c["seed"] == 1)
         with torch.no_grad():
             values = [
                 by_hand(scorer(query.features).numpy(), query.relevance.numpy())
@@ -187,7 +197,7 @@ def test_table_1_figures_by_another_way(on_mslr):
             ]
         ndcg, err = np.mean(values, axis=0)
         assert cell["result"]["test_err"] == pytest.approx(err, abs=1e-9)
-        if method == "rank_svm":  # trees tie, and scikit-learn averages over ties
+        if method == RANK_SVM:  # trees tie, and scikit-learn averages over ties
             assert cell["result"]["test_ndcg_at_10"] == pytest.approx(ndcg, abs=1e-9)
 
 
@@ -195,7 +205,7 @@ def test_policy_figures_by_drawing_rankings():
     """The exact figures against 20,000 rankings drawn, within four standard errors."""
     data = yahoo_like(6, part="test").to(torch.float64)
     scorer = LinearScorer(699, init=0.1, generator=torch.Generator().manual_seed(3)).double()
-    found = measure(scorer, data, True)
+    found = policy_measures(scorer, data)
     rng = np.random.default_rng(0)
     means, errors = [], []
     for query in data:
@@ -214,27 +224,31 @@ def test_policy_figures_by_drawing_rankings():
         errors.append(values.std() / math.sqrt(len(values)))
     error = math.sqrt(np.square(errors).sum()) / len(data)
     assert abs(found["policy_ndcg_at_10"] - np.mean(means)) < 4 * error
-    assert found["policy_ndcg_at_10"] != found["ndcg_at_10"]
+    assert found["policy_ndcg_at_10"] != sorted_measures(scorer, data)["ndcg_at_10"]
 
 
 def test_the_table_shows_the_papers_figures_beside(on_files):
     cells, _ = on_files
     rows = yahoo.table(cells)
-    assert [row["method"] for row in rows] == [
-        "RankSVM",
-        "GBDT",
-        "PG-Rank, linear",
-        "PG-Rank, linear",
-        "PG-Rank, network",
-        "PG-Rank, network",
-        "LambdaMART",
+    assert [(row["ranker"], row["entropy"]) for row in rows] == [
+        ("RankSVM", None),
+        ("GBDT", None),
+        ("PG-Rank, linear", 1.0),
+        ("PG-Rank, linear", 0.0),
+        ("PG-Rank, network", 1.0),
+        ("PG-Rank, network", 0.0),
+        ("LambdaMART", None),
     ]
-    assert [row["entropy"] for row in rows] == [None, None, 1.0, 0.0, 1.0, 0.0, None]
+    published = {
+        "RankSVM": (0.75924, 0.43680),
+        "GBDT": (0.79013, 0.46201),
+        "PG-Rank, linear": (0.76145, 0.44988),
+        "PG-Rank, network": (0.77082, 0.45440),
+        "LambdaMART": (None, None),
+    }
     for row in rows:
-        assert (row["paper_ndcg_at_10"], row["paper_err"]) == yahoo.PAPER_TABLE_1.get(
-            row["method"], (None, None)
-        )
-    (svm,) = (cell["result"] for cell in cells if cell["method"] == "rank_svm")
+        assert (row["paper_ndcg_at_10"], row["paper_err"]) == published[row["ranker"]]
+    (svm,) = (cell["result"] for cell in cells if cell["experiment"] == RANK_SVM.name)
     assert (rows[0]["ndcg_at_10"], rows[0]["err"]) == (svm["test_ndcg_at_10"], svm["test_err"])
 
 
@@ -244,8 +258,8 @@ def test_the_command_writes_a_summary_of_the_cells(on_mslr, mslr_out, capsys):
     written = {line.rsplit("/", 1)[-1] for line in capsys.readouterr().out.splitlines()}
     assert written == {"table.csv", "summary.md"}
     summary = (mslr_out / "summary.md").read_text("utf-8")
-    assert "Fair-PG-Rank, network, γ = 0" in summary
-    assert "MSLR-WEB10K" in summary
+    assert NETWORK_PG_RANK.label in summary
+    assert describe_data(on_mslr) in summary
 
 
 def test_the_panels_draw_what_the_cells_say(on_mslr):
@@ -253,9 +267,10 @@ def test_the_panels_draw_what_the_cells_say(on_mslr):
     with matplotlib.rc_context({"axes.titlelocation": "center"}):  # whatever style others set
         tradeoff_panels(axes, on_mslr)
     assert [ax.get_title() for ax in axes[0]] == ["linear", "network"]
-    places = [(key, model) for key in ("ndcg_at_10", "d_ind") for model in ("linear", "neural")]
+    models = (LINEAR_PG_RANK, NETWORK_PG_RANK)
+    places = [(key, model) for key in ("ndcg_at_10", "d_ind") for model in models]
     for ax, (key, model) in zip(axes.flat, places, strict=True):
-        picked = [c for c in on_mslr if c["method"] == f"fair_pg_rank-{model}-entropy0"]
+        picked = [c for c in on_mslr if c["experiment"] == model.name]
         for line, part in zip(ax.containers, ("train", "test"), strict=True):
             means = [
                 np.mean([c["result"][f"{part}_policy_{key}"] for c in picked if c["lam"] == lam])
@@ -267,40 +282,42 @@ def test_the_panels_draw_what_the_cells_say(on_mslr):
 
 def test_the_stand_in_says_that_it_is_one(tmp_path):
     cells = yahoo.plan(stand_in=True, quick=True)
-    (trees,) = (cell for cell in cells if cell.experiment.name == "gbdt")
+    (trees,) = (cell for cell in cells if cell.experiment.name == GBDT.name)
     (done,) = run([trees], tmp_path)
     assert "not Yahoo's data" in done["result"]["data"]
     assert "no evidence" in done["result"]["data"]
-    assert done["config"]["data"] == "stand-in"
+    assert done["config"]["problem"]["data"] == "stand-in"
     assert done["result"]["train_queries"] == 399
 
 
 def test_the_papers_settings():
     for cell in yahoo.plan(stand_in=True):
-        if not isinstance(cell.experiment, FairPGRank):
+        if not isinstance(cell.experiment, IndividualFairPGRank):
             assert cell.lam == 0
             continue
-        config = cell.experiment.config(cell.lam, cell.seed)
+        config = cell.experiment.config
         assert (config.epochs, config.samples, config.batch_size) == (20, 10, 1)
         assert (config.baseline, config.utility, config.optimizer) == ("mean", "ndcg", "adam")
-        assert (config.disparity, config.patience) == ("individual", None)
-        assert config.lr == {"linear": 1e-3, "neural": 5e-5}[cell.experiment.model]
+        assert (config.disparity, config.patience) == ("d_ind", None)
+        assert config.lr == {None: 1e-3, 32: 5e-5}[cell.experiment.hidden]
+        assert not cell.experiment.problem.with_valid
     data = yahoo_like(2)
-    linear = FairPGRank().scorer(data, 0)
+    linear = pg_rank(RankingData()).new_scorer(data, 0)
     assert 5e-4 < max(p.abs().max() for p in linear.parameters()) <= 1e-3
-    neural = FairPGRank(model="neural").scorer(data, 0)
+    neural = pg_rank(RankingData(), "neural").new_scorer(data, 0)
     assert neural.hidden.weight.shape == (32, 699)
     assert 0.17 < max(p.abs().max() for p in neural.parameters()) <= 32**-0.5
 
 
 def test_a_process_loads_its_data_once(files, monkeypatch):
-    load_split.cache_clear()
+    load_parts.cache_clear()
     calls = []
     read = problems.yahoo
     monkeypatch.setattr(problems, "yahoo", lambda *a, **k: calls.append(a) or read(*a, **k))
-    ranker = RankSVM(data="yahoo", root=str(files))
-    copy = pickle.loads(pickle.dumps(ranker))  # as a worker gets it
-    assert copy.parts(0).train is ranker.parts(1).train
+    problem = RankingData("yahoo", root=str(files))
+    copy = pickle.loads(pickle.dumps(problem))  # as a worker gets it
+    assert copy.parts(0).train is problem.parts(1).train
+    assert copy.load(0).train is problem.load(1).train
     assert len(calls) == 1
 
 
@@ -321,7 +338,7 @@ def test_wrong_calls_say_what_to_do(files, counted, tmp_path, monkeypatch):
 
 def test_measure_counts_queries_without_anything_relevant():
     data = RankingDataset(torch.eye(4), torch.tensor([0.0, 0.0, 2.0, 0.0]), offsets=[0, 2, 4])
-    found = measure(LinearScorer(4, init=0.0), data, False)
+    found = sorted_measures(LinearScorer(4, init=0.0), data)
     assert found["without_relevant"] == 0.5
     assert found["ndcg_at_10"] == 1.0  # by convention, and document 2 before 3
     assert found["err"] == pytest.approx(0.5 * 3 / 16)
@@ -329,8 +346,6 @@ def test_measure_counts_queries_without_anything_relevant():
 
 def test_chapter_10_fills_in_the_real_column(files, on_files, tmp_path, monkeypatch):
     """What the chapter prints, with FAIRPG_YAHOO set, on files in the real format."""
-    text = (ROOT / "book" / "10_pg_rank.md").read_text(encoding="utf-8")
-    assert "print(yahoo.own_table())" in text
     monkeypatch.delenv("FAIRPG_YAHOO", raising=False)
     nowhere = tmp_path / "yahoo"
     assert "stays empty" in yahoo.own_table(nowhere)

@@ -8,9 +8,13 @@ from hypothesis import strategies as st
 
 import fairpg_lite as fl
 from experiments import mixtures, plots
+from experiments.catalogue import CLIPPED_AT_5, FAIR_PG_RANK, UNIFORM
+from experiments.cells import MissingCellsError
 from experiments.mixtures import CHANCES, TEMPERATURES, lottery_line, temperature_line
 from experiments.problems import GermanData, SyntheticData
+from fairpg_lite.policy import FixedRanking
 
+FAIR = FAIR_PG_RANK.on(CLIPPED_AT_5)
 PROBLEMS = [SyntheticData(n_queries=9), GermanData(n_train=12, n_test=9)]
 
 
@@ -26,25 +30,33 @@ def scorer_of(dataset, seed=0, scale=3.0):
     return model
 
 
-def matrices_of(scorer, dataset, ranking):
-    """The probability of every document at every position, one matrix per query."""
+def policies_of(scorer, dataset, ranking):
+    """One policy per query: the scorer's own, or its most probable ranking."""
     policies = [fl.PlackettLuce(scorer(query.features).detach()) for query in dataset]
     if not ranking:
-        return [policy.position_probs() for policy in policies]
-    return [torch.eye(len(p.scores), dtype=torch.float64)[p.mode.argsort()] for p in policies]
+        return policies
+    return [FixedRanking(policy.mode, dtype=torch.float64) for policy in policies]
 
 
-@pytest.mark.parametrize("problem", PROBLEMS, ids=lambda p: p.name)
+def mixed_with_random_lists(policies, share):
+    lotteries = []
+    for policy in policies:
+        uniform = fl.DoublyStochastic.uniform(policy.mode.shape[-1], torch.float64)
+        lotteries.append(fl.Mixture([policy, uniform], [1 - share, share]))
+    return lotteries
+
+
+@pytest.mark.parametrize("problem", PROBLEMS, ids=lambda p: p.variant.name)
 @pytest.mark.parametrize("ranking", [False, True], ids=["policy", "sorted"])
-def test_a_lottery_is_what_the_evaluator_says_of_averaged_matrices(problem, ranking):
+def test_a_lottery_is_what_the_evaluator_says_of_a_mixture(problem, ranking):
     dataset = problem.load(1).test
     scorer = scorer_of(dataset)
     stored = mixtures.lotteries(scorer, dataset)["sorted_" * ranking + "lottery_d_group"]
-    matrices = matrices_of(scorer, dataset, ranking)
+    policies = policies_of(scorer, dataset, ranking)
     for k in (0, 6, 18):
-        a = CHANCES[k]
-        both = [(1 - a) * m + a / len(m) for m in matrices]
+        both = mixed_with_random_lists(policies, CHANCES[k])
         assert stored[k] == pytest.approx(fl.evaluate(both, dataset).d_group, abs=1e-8)
+    matrices = [fl.DoublyStochastic(policy.position_probs()) for policy in policies]
     assert stored == pytest.approx(
         mixtures.lottery_of(matrices, dataset)["lottery_d_group"], abs=1e-7
     )
@@ -55,7 +67,7 @@ def test_a_lottery_is_what_the_evaluator_says_of_averaged_matrices(problem, rank
 def test_the_disparity_of_a_lottery_is_convex_and_at_most_the_chord(seed, scale):
     dataset = PROBLEMS[seed % 2].load(0).test
     scorer = scorer_of(dataset, seed, scale)
-    start = fl.evaluate(scorer, dataset, samples=1).d_group
+    start = fl.evaluate(scorer, dataset).d_group
     line = np.array([start, *mixtures.lotteries(scorer, dataset)["lottery_d_group"], 0.0])
     chord = start * (1 - np.array([0.0, *CHANCES, 1.0]))
     assert np.all(line <= chord + 1e-7)
@@ -73,7 +85,7 @@ def test_queries_of_different_lengths():
     features, relevance, groups = (torch.cat(parts) for parts in zip(*short, strict=True))
     dataset = fl.RankingDataset(features, relevance, sizes, groups=groups)
     scorer = scorer_of(dataset)
-    both = [0.5 * m + 0.5 / len(m) for m in matrices_of(scorer, dataset, False)]
+    both = mixed_with_random_lists(policies_of(scorer, dataset, False), 0.5)
     found = mixtures.lotteries(scorer, dataset)["lottery_d_group"][CHANCES.index(0.5)]
     assert found == pytest.approx(fl.evaluate(both, dataset).d_group, abs=1e-8)
 
@@ -91,23 +103,23 @@ def test_heat_divides_the_scores():
         assert found["temperature_d_group"][k] == pytest.approx(wanted.d_group, abs=1e-8)
 
 
-def cell(method, seed, **result):
-    return {"method": method, "lam": 0.0, "seed": seed, "status": "done", "result": result}
+def cell(experiment, seed, **result):
+    return {"experiment": experiment, "lam": 0.0, "seed": seed, "status": "done", "result": result}
 
 
 def cells_by_hand():
-    name, even = "fair_pg_rank-sample-clip5", [0.02 * (1 - a) ** 2 for a in CHANCES]
+    even = [0.02 * (1 - a) ** 2 for a in CHANCES]
     hot = {"temperature_ndcg": [0.8] * len(TEMPERATURES)}
     hot |= {"temperature_d_group": [0.01] * len(TEMPERATURES)}
     own = {"lottery_d_group": even, "sorted_lottery_d_group": even, "sorted_ndcg": 0.95}
     return [
-        *(cell(name, s, ndcg=0.9, d_group=0.02, sorted_d_group=0.03, **own, **hot) for s in (0, 1)),
-        cell("uniform-clip5", 0, ndcg=0.5, d_group=0.0),
+        *(cell(FAIR, s, ndcg=0.9, d_group=0.02, sorted_d_group=0.03, **own, **hot) for s in (0, 1)),
+        cell(UNIFORM.on(CLIPPED_AT_5), 0, ndcg=0.5, d_group=0.0),
     ]
 
 
 def test_lines_read_back():
-    line = lottery_line(cells_by_hand(), "fair_pg_rank-sample-clip5")
+    line = lottery_line(cells_by_hand(), FAIR)
     assert list(line.columns) == ["seed", "step", "ndcg", "d_group"]
     # The uniform policy of fixed queries is stored once and serves every seed.
     assert sorted(set(line["seed"])) == [0, 1]
@@ -120,10 +132,10 @@ def test_lines_read_back():
     )
     ranking = mixtures.lottery(cells_by_hand()[0]["result"], 0.5, "sorted_")
     assert ranking[:, 0] == pytest.approx([0.95, 0.03])
-    heated = temperature_line(cells_by_hand(), "fair_pg_rank-sample-clip5")
+    heated = temperature_line(cells_by_hand(), FAIR)
     assert heated.iloc[0].tolist() == pytest.approx([0, 1.0, 0.9, 0.02])
     assert len(heated) == 2 * (1 + len(TEMPERATURES))
-    with pytest.raises(LookupError, match="no cells of nobody at λ = 3"):
+    with pytest.raises(MissingCellsError):
         lottery_line(cells_by_hand(), "nobody", 3.0)
 
 

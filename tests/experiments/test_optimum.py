@@ -1,4 +1,4 @@
-"""The optimum of U - lam * D by a plain grid, and what it says of the book's data (issue 18 B)."""
+"""The optimum of U - lam * D by a plain grid, and what it says of the book's data."""
 
 import itertools
 import math
@@ -8,14 +8,8 @@ import pandas as pd
 import pytest
 import torch
 
-from experiments.optimum import (
-    LAMBDAS,
-    STORED,
-    best_row,
-    measured,
-    optimum_path,
-    sorted_lists,
-)
+from experiments import optimum
+from experiments.optimum import STORED, best_row, measured, optimum_path, sorted_lists
 from fairpg_lite import LinearScorer, evaluate, synthetic
 
 LAMS = [20.0, 3.0, 8.0]
@@ -72,7 +66,7 @@ def test_stored_optima_beat_their_neighbours_and_every_sorted_list(seed):
     lists = sorted_lists(dataset, angles=73)
     stored = pd.read_csv(STORED)
     rows = stored[stored.seed == seed]
-    assert sorted(rows.lam) == [0.0, *LAMBDAS]
+    assert sorted(rows.lam) == [0.0, *optimum.LAMS]
     for row in rows.itertuples():
         best = row.ndcg - row.lam * row.d_group
         assert (lists.ndcg - row.lam * lists.d_group).max() < best + 1e-7

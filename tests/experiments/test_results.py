@@ -1,7 +1,7 @@
 """The committed results are what the code makes: deleted and run again they come back.
 
 Recomputing everything takes hours. So every directory is compared with its plan and its summary
-as a whole, and from each method the cheapest cell is computed anew by the experiment itself.
+as a whole, and from each experiment the cheapest cell is computed anew by the experiment itself.
 """
 
 import json
@@ -13,9 +13,8 @@ from pathlib import Path
 import pytest
 
 from experiments import reproduction
-from experiments.summary import MAIN_COLUMNS, summarise, write_summary
-from fairpg_lite.sweeps.records import load_cells
-from fairpg_lite.sweeps.running import run_cells
+from experiments.summary import summarise, write_summary
+from fairpg_lite.sweeps import load_cells, run_cells
 
 RESULTS = Path(__file__).resolve().parents[2] / "results"
 NAMES = sorted(path.name for path in RESULTS.iterdir() if path.is_dir())
@@ -53,13 +52,11 @@ def planned(name):
     return module, module.plan(**options)
 
 
-def key(method, lam, seed):
-    return method, lam, seed
-
-
-def test_results_are_few_files():
-    """A table, what made it, a summary: no file for each run."""
-    assert sum(path.is_file() for path in RESULTS.rglob("*")) <= 15
+def key(cell):
+    """Of a planned or of a stored cell."""
+    if isinstance(cell, dict):
+        return cell["experiment"], cell["lam"], cell["seed"]
+    return cell.experiment.name, cell.lam, cell.seed
 
 
 def test_there_are_results_of_every_open_experiment():
@@ -69,11 +66,10 @@ def test_there_are_results_of_every_open_experiment():
 @pytest.mark.parametrize("name", NAMES)
 def test_plan_and_stored_cells_are_the_same_cells(name):
     _, cells = planned(name)
-    plan = {key(c.experiment.name, c.lam, c.seed): c.config for c in cells}
-    found = {key(c["method"], c["lam"], c["seed"]): c["config"] for c in stored(name)}
-    assert found == plan
+    plan = {key(cell): cell.config for cell in cells}
+    assert {key(cell): cell["config"] for cell in stored(name)} == plan
     assert about(name)["runs"] == len(plan)
-    assert about(name)["methods"] == {c.experiment.name: c.config for c in cells}
+    assert about(name)["experiments"] == {cell.experiment.name: cell.config for cell in cells}
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -88,13 +84,12 @@ def test_every_cell_is_finished_and_says_where_it_comes_from(name):
 @pytest.mark.parametrize("name", NAMES)
 def test_summaries_are_those_of_the_cells(name, tmp_path):
     module, cells = planned(name)
-    by_key = {key(c["method"], c["lam"], c["seed"]): c for c in stored(name)}
-    records = [by_key[key(c.experiment.name, c.lam, c.seed)] for c in cells]
-    data = module.DATA if isinstance(module.DATA, str) else module.DATA(records)
-    columns = getattr(module, "COLUMNS", MAIN_COLUMNS)
+    by_key = {key(cell): cell for cell in stored(name)}
+    records = [by_key[key(cell)] for cell in cells]
+    data = module.describe_data(records)
     assert about(name)["data"] == data
-    command = about(name)["command"]
-    path = write_summary(records, tmp_path, command=command, data=data, columns=columns)
+    head = {"command": about(name)["command"], "data": data}
+    path = write_summary(records, tmp_path, head, module.COLUMNS)
     assert path.read_text("utf-8") == (RESULTS / name / "summary.md").read_text("utf-8")
 
 
@@ -107,11 +102,11 @@ def test_a_changed_number_changes_the_summary():
 
 
 def cheap(name):
-    """From each method the cell that was quickest, if it was quick."""
+    """From each experiment the cell that was quickest, if it was quick."""
     best = {}
     for cell in stored(name):
-        if cell["seconds"] < best.get(cell["method"], {"seconds": SECONDS})["seconds"]:
-            best[cell["method"]] = cell
+        if cell["seconds"] < best.get(cell["experiment"], {"seconds": SECONDS})["seconds"]:
+            best[cell["experiment"]] = cell
     return list(best.values())
 
 
@@ -121,19 +116,18 @@ def chosen():
 
 def test_the_subset_is_spread_over_methods():
     for name in ("synthetic", "german"):
-        assert {c["method"] for c in cheap(name)} == {c["method"] for c in stored(name)}
+        assert {c["experiment"] for c in cheap(name)} == {c["experiment"] for c in stored(name)}
     assert len(cheap("mslr")) >= 4
 
 
 @pytest.mark.parametrize(
     ("name", "cell"),
     chosen(),
-    ids=lambda x: x if isinstance(x, str) else f"{x['method']}-{x['lam']:g}-{x['seed']}",
+    ids=lambda x: x if isinstance(x, str) else f"{x['experiment']}-{x['lam']:g}-{x['seed']}",
 )
 def test_a_deleted_cell_comes_back(name, cell, tmp_path):
-    wanted = key(cell["method"], cell["lam"], cell["seed"])
     _, cells = planned(name)
-    (again,) = [c for c in cells if key(c.experiment.name, c.lam, c.seed) == wanted]
+    (again,) = [planned_cell for planned_cell in cells if key(planned_cell) == key(cell)]
     (found,) = run_cells([again], tmp_path, progress=False)
     assert found["config"] == cell["config"]
     assert json.loads(again.path(tmp_path).read_text("utf-8"))["result"] == found["result"]

@@ -1,6 +1,6 @@
 """One of several processes that train together: rank, world, init file, where to leave the results.
 
-Does the jobs it reads from stdin, one after the other. Run by tests/test_distributed.py.
+Does the jobs it reads from stdin, one after the other. Run by tests/module/test_distributed.py.
 """
 
 import json

@@ -6,7 +6,6 @@ Every sweep is a fork of this process, which has one thread and nothing open. Pr
 what each killed sweep left behind, before it was resumed.
 """
 
-import importlib
 import json
 import os
 import random
@@ -21,13 +20,9 @@ import torch
 from sweep_experiments import Careless, Plain
 
 from fairpg_lite import _files
-from fairpg_lite.sweeps import records as _records
-from fairpg_lite.sweeps.records import grid, read_cell
-from fairpg_lite.sweeps.running import run_cells
+from fairpg_lite.sweeps import computing, grid, run_cells, running
+from fairpg_lite.sweeps.records import read_record
 
-module = importlib.import_module(
-    "fairpg_lite.sweeps.running"
-)  # the package's `sweep` is a function
 FILES = _files.__file__
 KILLS = 20
 CELLS = grid(Plain(pause=0.005), [0, 0.1, 25], range(3)) + grid(Careless(500), [0.5], range(3))
@@ -52,13 +47,13 @@ def sweep(out: Path) -> None:
 
 def telling(out: Path, pipe: int) -> None:
     """A sweep that writes a byte into ``pipe`` for every cell it has stored."""
-    write = module.write_cell
+    write = running.write_record
 
     def told(path: Path, cell: dict) -> None:
         write(path, cell)
         os.write(pipe, b".")
 
-    module.write_cell = told
+    running.write_record = told
     sweep(out)
 
 
@@ -70,7 +65,7 @@ def state(out: Path) -> dict:
     """What a kill left: whole cells, files that are no cell, temporary files."""
     files = [p for p in out.rglob("*") if p.is_file()]
     cells = [p for p in files if p.suffix == ".json"]
-    broken = [p.name for p in cells if read_cell(p) is None]
+    broken = [p.name for p in cells if read_record(p) is None]
     return {"cells": len(cells), "broken": broken, "temporary": len(files) - len(cells)}
 
 
@@ -160,7 +155,7 @@ def main(folder: Path) -> None:
     torch.set_num_threads(1)
     # Editing the checkout while the tests run must not make files differ; test_sweep.py tests
     # `commit`. Here, not above: pytest imports this file too, looking for doctests.
-    _records.commit = lambda: "0000000"  # type: ignore[assignment]
+    computing.commit = lambda: "0000000"  # type: ignore[assignment]
     rng = random.Random(0)
     report = {
         "clock": killed_by_clock(folder, rng),

@@ -1,6 +1,7 @@
 """fit_to_budget: the least lambda within a budget, on the queries that are asked about."""
 
 import dataclasses
+import signal
 
 import pytest
 import torch
@@ -12,6 +13,7 @@ from fairpg_lite import (
     evaluate,
     fit,
     fit_to_budget,
+    group_disparity,
     synthetic,
 )
 from fairpg_lite.training import budget
@@ -30,14 +32,14 @@ def test_budget_is_met_and_used(budget_config):
     data, scorer = synthetic(n_queries=50, seed=0), linear()
     free = linear()
     fit(free, data, budget_config, progress=False)
-    delta = 0.6 * evaluate(free, data, samples=1).d_group
-    result = fit_to_budget(scorer, data, delta, budget_config, tolerance=0.05, progress=False)
+    delta = 0.6 * evaluate(free, data).d_group
+    result = fit_to_budget(scorer, data, delta, budget_config, slack=0.05, progress=False)
     assert result.converged, result
     assert 0 <= delta - result.disparity <= 0.05 * delta
     assert result.lam > 0
-    measured = evaluate(scorer, data, samples=1)
+    measured = evaluate(scorer, data)
     assert measured.d_group == pytest.approx(result.disparity, abs=1e-5)
-    assert measured.ndcg < evaluate(free, data, samples=1).ndcg
+    assert measured.ndcg < evaluate(free, data).ndcg
 
 
 def test_a_loose_budget_needs_no_lambda(budget_config):
@@ -62,33 +64,40 @@ def test_an_infeasible_budget_is_said(budget_config):
 
 
 def test_ctrl_c_ends_the_search_for_a_budget(budget_config):
-    """And not only the fit that it happens to hit, with the next lambda to follow."""
-    calls = []
+    """And not only the training that it happens to hit, with the next lambda to follow."""
+    data, calls = synthetic(n_queries=50, seed=0), []
+    delta = 0.005
+    expected = fit_to_budget(linear(), data, delta, budget_config, progress=False)
+    assert len(expected.rounds) > 3
 
-    def interrupted(exposure, merit, groups, mask):
+    def interrupting(exposure, merit, groups, mask):
         calls.append(1)
-        raise KeyboardInterrupt
+        if len(calls) == 20:  # two batches an epoch, eight epochs a round: in the second round
+            signal.raise_signal(signal.SIGINT)
+        return group_disparity(exposure, merit, groups, mask)
 
-    config = dataclasses.replace(budget_config, disparity=interrupted)
+    config = dataclasses.replace(budget_config, disparity=interrupting)
     with pytest.raises(KeyboardInterrupt):
-        fit_to_budget(linear(), synthetic(n_queries=10), 0.5, config, progress=False)
-    assert len(calls) == 1
+        fit_to_budget(linear(), data, delta, config, progress=False)
+    assert len(calls) == 20
+    again = fit_to_budget(linear(), data, delta, budget_config, progress=False)
+    assert again.rounds == expected.rounds
 
 
 def test_the_budget_is_held_on_validation_queries(budget_config, monkeypatch):
     """A few training queries with less disparity than the others: their own lambda is too small."""
     data, valid = synthetic(n_queries=20, seed=5), synthetic(n_queries=100, seed=2)
     delta = 0.0022
-    monkeypatch.setattr(budget, "_ROUNDS", 10)
+    monkeypatch.setattr(budget, "MAX_ROUNDS", 10)
     budget_config = dataclasses.replace(budget_config, epochs=4)
     on_train, on_valid = linear(), linear()
-    blind = fit_to_budget(on_train, data, delta, budget_config, tolerance=0.1, progress=False)
+    blind = fit_to_budget(on_train, data, delta, budget_config, slack=0.1, progress=False)
     result = fit_to_budget(on_valid, data, delta, budget_config, valid=valid, progress=False)
-    assert evaluate(on_train, valid, samples=1).d_group > delta  # what this is about
+    assert evaluate(on_train, valid).d_group > delta  # what this is about
     assert blind.train_disparity == blind.disparity <= delta
-    assert evaluate(on_valid, valid, samples=1).d_group == pytest.approx(result.disparity, abs=1e-5)
+    assert evaluate(on_valid, valid).d_group == pytest.approx(result.disparity, abs=1e-5)
     assert 0.5 * delta <= result.disparity <= delta
-    trained = evaluate(on_valid, data, samples=1).d_group
+    trained = evaluate(on_valid, data).d_group
     assert result.train_disparity == pytest.approx(trained, abs=1e-5)
     assert result.lam > blind.lam
     # The weights are those of the epoch that is best on the validation queries.
@@ -121,7 +130,27 @@ def test_a_budget_that_does_not_carry_over_is_said(budget_config):
     assert "does not carry over: disparity 0 on the training queries, 1 on" in result.message
 
 
-@pytest.mark.parametrize("delta", [-0.1, float("nan")])
-def test_no_budget_at_all_is_refused(budget_config, delta):
-    with pytest.raises(ValueError, match="delta is"):
-        fit_to_budget(linear(), synthetic(n_queries=4), delta, budget_config, progress=False)
+def test_a_disparity_that_is_no_number_keeps_no_budget(budget_config):
+    """At lambda 0 nothing else would notice it."""
+
+    def undefined(exposure, merit, groups, mask):
+        return float("nan") * exposure.sum(-1)
+
+    config = dataclasses.replace(budget_config, disparity=undefined)
+    with pytest.raises(FloatingPointError, match="not finite in epoch 1"):
+        fit_to_budget(linear(), synthetic(n_queries=4), 1.0, config, progress=False)
+
+
+@pytest.mark.parametrize(
+    ("changes", "settings", "message"),
+    [
+        ({"delta": -0.1}, {}, "delta is -0.1; a disparity budget cannot be negative"),
+        ({"delta": float("nan")}, {}, "delta is nan"),
+        ({"slack": -1.0}, {}, "slack is -1.0; give a fraction of delta"),
+        ({}, {"disparity": None}, "config.disparity is None; choose the disparity"),
+    ],
+)
+def test_no_budget_at_all_is_refused(changes, settings, message):
+    options = {"delta": 0.1, "config": TrainConfig(**settings), "progress": False, **changes}
+    with pytest.raises(ValueError, match=f"^fit_to_budget: {message}"):
+        fit_to_budget(linear(), synthetic(n_queries=4), **options)

@@ -513,9 +513,9 @@ assert main(["rank", "m", test]) == 0
 
 def interrupt_after(monkeypatch, epochs):
     """Ctrl-C in the epoch after so many; returns what undoes it."""
-    from fairpg_lite.training import loop as train
+    from fairpg_lite.training.run import Run
 
-    real, done = train._Run.epoch, []
+    real, done = Run.epoch, []
 
     def epoch(self):
         if len(done) == epochs:
@@ -523,7 +523,7 @@ def interrupt_after(monkeypatch, epochs):
         done.append(1)
         real(self)
 
-    monkeypatch.setattr(train._Run, "epoch", epoch)
+    monkeypatch.setattr(Run, "epoch", epoch)
 
 
 def test_an_interrupted_training_continues_to_the_same_model(here, capsys, monkeypatch):
@@ -692,18 +692,19 @@ def test_a_sweep_is_fit_and_evaluate_at_every_lambda_and_seed(here, capsys):
 @pytest.mark.slow
 def test_a_killed_sweep_goes_on_and_grows(here, capsys, monkeypatch):
     """What is finished is not computed again; the table is that of a sweep in one go."""
-    from fairpg_lite.sweeps import curve as figures
+    from fairpg_lite.sweeps import FairPGRank
 
-    real, done = figures.Training.__call__, []
+    train = FairPGRank.train
+    done = []
 
     def training(self, lam, seed):
         if len(done) == 2:
             raise KeyboardInterrupt
         done.append((lam, seed))
-        return real(self, lam, seed)
+        return train(self, lam, seed)
 
     with monkeypatch.context() as patch:
-        patch.setattr(figures.Training, "__call__", training)
+        patch.setattr(FairPGRank, "train", training)
         assert run(capsys, *TRADE, "--lam", "0", "5")[0] == 130
         assert len(done) == 2
         done.clear()

@@ -1,8 +1,13 @@
 """The compiled epochs say what autograd says, on the same draws (chapters 7 and 15)."""
 
+import ast
+import dataclasses
+import os
+import shutil
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,9 +24,12 @@ from fairpg_lite import (
     fit,
 )
 from fairpg_lite.batch import Batch
-from fairpg_lite.compiled import epochs as compiled
-from fairpg_lite.compiled import kernels as compiled_kernels
-from fairpg_lite.objective import batch_terms, ideals
+from fairpg_lite.compiled import epochs as compiled_epochs
+from fairpg_lite.compiled import switch
+from fairpg_lite.compiled.epochs import Epoch
+from fairpg_lite.compiled.kernels import kernel
+from fairpg_lite.compiled.kernels.numerics import exp_minus
+from fairpg_lite.objective import ideals
 
 CLOSE = {torch.float64: 1e-9, torch.float32: 2e-4}
 
@@ -53,27 +61,30 @@ def optimizer_of(scorer, config):
 
 def by_autograd(scorer, data, config, epochs):
     """The definition, batch by batch; returns terms (Q, 3) and norms of the last epoch."""
-    optimizer, draws = optimizer_of(scorer, config), torch.Generator().manual_seed(5)
+    optimizer = optimizer_of(scorer, config)
+    draws = torch.Generator().manual_seed(5)
     dtype = next(scorer.parameters()).dtype
     ideal = ideals(data, config, dtype)
     for batches, gamma, lr in epochs:
-        terms, norms = [], []
+        objective = dataclasses.replace(config, entropy=gamma)
+        epoch_terms = []
+        norms = []
         optimizer.param_groups[0]["lr"] = lr
         for queries in batches:
             batch = padded(data, queries, dtype)
-            found = batch_terms(scorer(batch.features), batch, config, draws, ideal)
+            terms = objective.terms(scorer(batch.features), batch, draws, ideal)
             optimizer.zero_grad()
-            (-found.total(config.lam, gamma).mean()).backward()
+            (-objective.total(terms).mean()).backward()
             grads = torch.cat([p.grad.flatten() for p in scorer.parameters()])
             norms.append(float(grads.norm()))
-            terms.append(torch.stack(found, -1).detach().double())
+            epoch_terms.append(torch.stack(terms, -1).detach().double())
             optimizer.step()
-    return torch.cat(terms).numpy(), np.array(norms), optimizer
+    return torch.cat(epoch_terms).numpy(), np.array(norms), optimizer
 
 
 def by_numba(scorer, data, config, epochs):
     optimizer, draws = optimizer_of(scorer, config), torch.Generator().manual_seed(5)
-    run = compiled.Epoch(scorer, data, config, optimizer).run
+    run = Epoch(scorer, data, config, optimizer, batch_size=config.batch_size).run
     seen = [
         run(torch.cat(tuple(batches)), [len(batch) for batch in batches], draws, gamma, lr)
         for batches, gamma, lr in epochs
@@ -141,7 +152,7 @@ def scored(scores, dtype=torch.float64):
 SETTINGS = st.fixed_dictionaries(
     {
         "lam": st.sampled_from([0.0, 0.7, 5.0]),
-        "disparity": st.sampled_from(["group", "gap", "individual"]),
+        "disparity": st.sampled_from(["d_group", "group_gap", "d_ind"]),
         "utility": st.sampled_from(["ndcg", "dcg"]),
         "gain": st.sampled_from(["exponential", "linear", lambda r: r / r.sum(-1, True).clamp(1)]),
         "method": st.sampled_from(["sample", "exact"]),
@@ -203,7 +214,7 @@ METHODS = ("sample", "exact")
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("case", CASES)
 def test_a_few_queries(case, method):
-    """Small enough for the planted bugs of tests/mutants.py, which run without compiling."""
+    """Small enough for planted_bugs.py, which run without compiling."""
     data = ragged(3, [4, 1, 6, 5], groups=2)
     config = TrainConfig(**CASES[case], method=method, optimizer="sgd", samples=4)
     scores = torch.randn(16, generator=torch.Generator().manual_seed(1)).double()
@@ -277,7 +288,7 @@ def test_pieces_and_a_bias_change_nothing(monkeypatch):
     batches = torch.tensor([3, 1, 0, 4, 2]).split(1)
     ends = []
     for queries in (10**6, 1, 3):
-        monkeypatch.setattr(compiled, "_AT_ONCE", queries)
+        monkeypatch.setattr(compiled_epochs, "_QUERIES_PER_CALL", queries)
         g = torch.Generator().manual_seed(0)
         scorer = LinearScorer(4, bias=True, generator=g, dtype=torch.float64)
         terms, norms, _ = by_numba(scorer, data, config, [(batches, 0.0, 0.01)] * 2)
@@ -295,7 +306,7 @@ def test_a_large_batch_is_shared_out_to_threads(model, method, monkeypatch):
     choices = {"lam": 1.0, "disparity": "d_ind", "entropy": 0.1, "batch_size": 10}
     config = TrainConfig(method=method, **choices)
     batches = [torch.tensor([3, 1, 0, 4, 2, 9, 5, 8, 7, 6]), torch.tensor([10])]
-    monkeypatch.setattr(compiled, "SHARED", 0)
+    monkeypatch.setattr(compiled_epochs, "SHARED", 0)
     monkeypatch.setattr(torch, "get_num_threads", lambda: 3)
     ends, shared = [], []
     maps = ThreadPoolExecutor.map
@@ -330,7 +341,7 @@ def test_a_batch_that_is_not_worth_it_stays_in_one_piece(monkeypatch):
 @given(st.lists(st.floats(0.0, 495.0), min_size=1, max_size=40))
 def test_the_exponential_of_the_race(values):
     y = np.array([0.0, *values, 495.0])
-    found = np.array([compiled_kernels.exp_minus(value) for value in y])
+    found = np.array([exp_minus(value) for value in y])
     assert (np.abs(found / np.exp(-y) - 1.0) <= (3.0 + y) * np.finfo(float).eps).all()
     assert found[0] == 1.0
 
@@ -341,7 +352,7 @@ def test_where_it_stops_being_finite_is_named(method):
     data.features[8] = torch.inf
     scorer = LinearScorer(2, dtype=torch.float64)
     config = TrainConfig(lr=0.1, method=method)
-    run = compiled.Epoch(scorer, data, config, optimizer_of(scorer, config)).run
+    run = Epoch(scorer, data, config, optimizer_of(scorer, config), batch_size=1).run
     seen = run(torch.arange(4), [1] * 4, torch.Generator().manual_seed(0), 0.0, 0.1)
     assert seen.bad == [2]
     assert torch.isfinite(scorer.linear.weight).all()
@@ -357,7 +368,7 @@ def test_no_moment_becomes_denormal():
     scorer = LinearScorer(2, init=0.0)
     config = TrainConfig(disparity=None)
     optimizer = optimizer_of(scorer, config)
-    run = compiled.Epoch(scorer, data, config, optimizer).run
+    run = Epoch(scorer, data, config, optimizer, batch_size=config.batch_size).run
     run(torch.arange(1000), [1] * 1000, torch.Generator().manual_seed(0), 0.0, 1e-3)
     moment = optimizer.state_dict()["state"][0]["exp_avg"]
     assert moment[0, 0] != 0.0
@@ -384,11 +395,11 @@ class Mine(LinearScorer):
 )
 def test_what_it_does_not_serve(changes, reason):
     data = ragged(1, [3, 5], features=4)
-    assert compiled.why_not(LinearScorer(4), data, TrainConfig()) is None
+    assert switch.why_not(LinearScorer(4), data, TrainConfig()) is None
     changes = dict(changes)
     scorer = changes.pop("scorer", LinearScorer(4))
     data = data.replace(features=changes.pop("features", data.features))
-    assert reason in compiled.why_not(scorer, data, TrainConfig(**changes))
+    assert reason in switch.why_not(scorer, data, TrainConfig(**changes))
 
 
 def trained(way, size=1, epochs=3, **rest):
@@ -412,7 +423,7 @@ def test_fit_takes_the_way_it_is_told_to_the_same_end(size, monkeypatch):
     for name in ("utility", "disparity", "entropy", "gradient_norm"):
         np.testing.assert_allclose(getattr(history2, name), getattr(history, name), rtol=1e-7)
     assert not trained("auto", size)[1].compiled  # too short a run
-    monkeypatch.setattr(compiled, "WORTHWHILE", 21)
+    monkeypatch.setattr(switch, "WORTHWHILE", 21)
     assert trained("auto", size)[1].compiled
     assert not trained("auto", size, epochs=2)[1].compiled
 
@@ -450,8 +461,8 @@ import sys
 sys.modules["numba"] = None
 import torch
 from fairpg_lite import LinearScorer, TrainConfig, fit, synthetic
-from fairpg_lite.compiled import epochs as compiled
-compiled.WORTHWHILE = 1
+from fairpg_lite.compiled import switch
+switch.WORTHWHILE = 1
 data = synthetic(n_queries=4, seed=0)
 print(fit(LinearScorer(2), data, TrainConfig(epochs=2), progress=False).compiled)
 try:
@@ -464,3 +475,64 @@ except ValueError as error:
     assert first == "False"
     assert "Numba cannot be imported" in error
     assert "fairpg-lite[fast]" in error
+
+
+# A folder of two kernels, of which one calls the other in another file, and how it is asked.
+INNER = """
+from folder.kernel import kernel
+
+@kernel
+def inner(x):
+    return x + {}
+"""
+OUTER = """
+from folder.inner import inner
+from folder.kernel import kernel
+
+@kernel
+def outer(x):
+    return 2.0 * inner(x)
+"""
+ASK = """
+from folder.outer import outer
+value = outer(1.0)
+print(value, sum(outer.stats.cache_hits.values()))
+"""
+
+
+@pytest.mark.slow
+def test_an_edit_of_a_kernel_is_noticed_by_those_who_call_it(tmp_path):
+    """Numba itself looks only at the file of the function that is called from Python."""
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    shutil.copy(kernel.__file__, folder / "kernel.py")
+    (folder / "outer.py").write_text(OUTER)
+    # The interpreter that runs the tests may be told not to compile, or where to keep the cache.
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("NUMBA_")}
+
+    def ask(added):
+        (folder / "inner.py").write_text(INNER.format(added))
+        out = subprocess.run(
+            [sys.executable, "-c", ASK],
+            cwd=tmp_path,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        value, cache_hits = out.stdout.split()
+        return float(value), int(cache_hits)
+
+    assert ask(1.0) == (4.0, 0)
+    assert ask(1.0) == (4.0, 1)
+    assert ask(2.0) == (6.0, 0)
+    assert ask(1.0) == (4.0, 1)
+
+
+def test_a_kernel_uses_nothing_from_outside_its_folder():
+    """Or else its cache would not notice a change there."""
+    package = "fairpg_lite.compiled.kernels"
+    for path in Path(kernel.__file__).parent.glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and node.module.startswith("fairpg_lite"):
+                assert node.module.startswith(package), f"{path.name} imports {node.module}"

@@ -186,6 +186,15 @@ def test_padding_is_invisible(merit, seed, extra):
     assert_close(group_disparity(wide_v, wide_m, wide_g, mask), group_disparity(v, m, groups))
 
 
+def test_masked_members_are_not_paid():
+    """Padding may carry the label of a real group."""
+    exposure = torch.tensor([1.0, 0.5, 0.9], dtype=torch.float64)
+    merit = torch.ones(3, dtype=torch.float64)
+    groups = torch.tensor([0, 1, 1])
+    mask = torch.tensor([True, True, False])
+    assert group_disparity(exposure, merit, groups, mask) == 0.5
+
+
 def test_batches_equal_single_queries():
     g = torch.Generator().manual_seed(0)
     v = torch.rand(3, 2, 6, generator=g, dtype=torch.float64)

@@ -1,189 +1,160 @@
-"""Whoever looks a public name up finds the chapter and the equation, and the other way round.
+"""`help()` is enough: what a public name takes and returns, an example, and where to read on."""
 
-Each docstring names a chapter, and what defines the thing by its label: `chapter 5, eq-05-dind`.
-"""
-
+import ast
+import dataclasses
 import inspect
 import re
+import textwrap
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 
-import jupytext
 import pytest
 
 import fairpg_lite
-import fairpg_lite.data
-import fairpg_lite.post_processing
-from experiments import learners
-from fairpg_lite import PlackettLuce
 
-BOOK = Path(__file__).resolve().parents[2] / "book"
-CHAPTERS = range(1, 16)
-MODULES = (fairpg_lite, fairpg_lite.data, fairpg_lite.post_processing, learners)
-NUMBERS = r"\d+(?:(?:, | and | to )\d+)*"
-LABEL = r"eq-\d\d-[a-z]+(?:-[a-z]+)*"
-MENTION = re.compile(rf"\bchapters?\s+({NUMBERS})", re.I)
+ROOT = Path(__file__).resolve().parents[2]
+PUBLIC = {name: getattr(fairpg_lite, name) for name in fairpg_lite.__all__ if name[0] != "_"}
+SECTION = r"^ *{}:\n((?:(?: {{4,}}.*)?\n)+)"
+MENTION = re.compile(r"\bchapters?\s+(A?\d+(?:(?:, | and | to )A?\d+)*)", re.I)
+LABEL = re.compile(r"\beq-\w\d-[a-z]+(?:-[a-z]+)*")
 
 
-def public(module):
-    """The names that a package passes on."""
-    return getattr(module, "__all__", None) or [
-        name
-        for name, value in vars(module).items()
-        if name[0] != "_" and not inspect.ismodule(value)
-    ]
+def section(docstring, title):
+    """The lines below ``Args:`` or ``Returns:``, or nothing."""
+    found = re.search(SECTION.format(title), f"{docstring}\n", re.M)
+    return found[1] if found else ""
 
 
-def described():
-    """Every public class and function, and what a policy can do, by name."""
-    exported = {name: getattr(module, name) for module in MODULES for name in public(module)}
-    own = {f"PlackettLuce.{name}": x for name, x in vars(PlackettLuce).items() if name[0] != "_"}
-    # A number or a table has its type's docstring, not one of its own.
-    return {
-        name: x for name, x in {**exported, **own}.items() if callable(x) or isinstance(x, property)
-    }
+def arguments(thing):
+    """What the caller gives by name or place; a class's are those of its ``__init__``."""
+    if getattr(thing, "_is_protocol", False):
+        return []
+    parameters = inspect.signature(thing).parameters.values()
+    return [p.name.lstrip("*") for p in parameters if p.name != "self"]
 
 
-def numbers(text):
-    return [int(number) for number in re.findall(r"\d+", text)]
+def documented_fields(kind):
+    """The fields of a dataclass, its parents' included, that a docstring of their own follows."""
+    documented = set()
+    for ancestor in kind.__mro__[:-1]:
+        (definition,) = ast.parse(textwrap.dedent(inspect.getsource(ancestor))).body
+        for field, text in pairwise(definition.body):
+            is_text = isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant)
+            if isinstance(field, ast.AnnAssign) and is_text:
+                documented.add(field.target.id)
+    return documented
 
 
-def chapters_named(docstring):
-    """The numbers of all chapters that a docstring names; the ends of a range stand for it."""
-    return [n for mention in MENTION.findall(docstring or "") for n in numbers(mention)]
+def complaints(thing):
+    """What the docstring lacks, in words."""
+    docstring = inspect.getdoc(thing) or ""
+    named = section(docstring, "Args")
+    missing = [name for name in arguments(thing) if not re.search(rf"^ *{name}\b", named, re.M)]
+    if dataclasses.is_dataclass(thing):
+        missing = sorted(set(missing) - documented_fields(thing))
+    if missing:
+        yield f"Args says nothing of {', '.join(missing)}"
+    if inspect.isfunction(thing):
+        returns = inspect.signature(thing).return_annotation
+        if returns not in (None, "None") and not section(docstring, "Returns"):
+            yield "no Returns"
+    if ">>> " not in docstring:
+        yield "no example (>>>)"
 
 
-def page(number, book=BOOK):
-    """The text of a chapter, or None while it is to come."""
-    found = sorted(book.glob(f"{number:02}_*.md"))
-    return found[0].read_text(encoding="utf-8") if found else None
+@pytest.mark.parametrize("name", PUBLIC)
+def test_help_is_enough(name):
+    found = "; ".join(complaints(PUBLIC[name]))
+    assert not found, f"{name}: {found}"
 
 
-def to_come():
-    """What the paper map says about chapters without a page (tests/test_paper_map.py checks it)."""
-    rows = re.findall(r"^\| (\d+) \| – \| to come \|$", (BOOK / "paper_map.md").read_text(), re.M)
-    return {int(number) for number in rows}
-
-
-def problem(docstring, book=BOOK):
-    """What is wrong with the words that lead to the book, or None."""
-    if not chapters_named(docstring):
-        return "names no chapter"
-    for number in chapters_named(docstring):
-        if number not in CHAPTERS:
-            return f"names chapter {number}, and there are {CHAPTERS[-1]}"
-        if page(number, book) is None and number not in to_come():
-            return f"names chapter {number}, which has no page"
-    for label in re.findall(LABEL, docstring):
-        number = int(label[3:5])
-        if number not in chapters_named(docstring):
-            return f"names {label} and not chapter {number}"
-        if f"$$ ({label})\n" not in (page(number, book) or ""):
-            return f"names {label}, which chapter {number} does not have"
-    return None
+# --- the way to the book ---
 
 
 @cache
-def code_of(text):
-    cells = jupytext.reads(text, "md:myst").cells
-    return "\n".join(cell.source for cell in cells if cell.cell_type == "code")
+def chapters():
+    """The text of each chapter and appendix, by its number: 5, A1."""
+    texts = [*(ROOT / "book").glob("[0-9][0-9]_*.md"), *(ROOT / "book").glob("A[0-9]_*.md")]
+    return {p.name.split("_")[0].lstrip("0"): p.read_text(encoding="utf-8") for p in texts}
 
 
-def shown(text, name):
-    """Whether the code of a chapter uses this name of the module."""
-    short = name.split(".")[-1]
-    # A function comes as fpg.name or by import; a method or property behind a dot.
-    pattern = rf"\.{short}\b" if "." in name else rf"\b(?:fpg\.|import [\w, ]*){short}\b"
-    return re.search(pattern, code_of(text)) is not None
+def docstrings(tree, prefix=""):
+    """(name, docstring) of every function and class of a file, methods by Class.method."""
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            name = f"{prefix}{node.name}"
+            yield name, ast.get_docstring(node) or ""
+            if isinstance(node, ast.ClassDef):
+                yield from docstrings(node, f"{name}.")
 
 
-def links_to(text, name):
-    return re.search(rf"\{{py:\w+\}}`[^`]*\b{re.escape(name)}[`>]", text) is not None
+def wrong_ways(name, docstring, book):
+    """Chapters that a docstring names and that do not mention the thing; labels without a place."""
+    word = name.rpartition(".")[2]
+    for mention in MENTION.findall(docstring):
+        for number in re.findall(r"A?\d+", mention):
+            if number not in book:
+                yield f"{name} names chapter {number}, which is not there"
+            elif not re.search(rf"(?<![\w]){word}\b", book[number]):
+                yield f"{name} names chapter {number}, which does not mention it"
+    for label in LABEL.findall(docstring):
+        if not any(f"({label})" in text for text in book.values()):
+            yield f"{name} names {label}, which no chapter has"
 
 
-PUBLIC = described()
+def test_a_docstring_names_only_chapters_that_mention_its_function():
+    wrong = []
+    for path in sorted((ROOT / "fairpg_lite").rglob("*.py")):
+        for name, docstring in docstrings(ast.parse(path.read_text(encoding="utf-8"))):
+            found = wrong_ways(name, docstring, chapters())
+            wrong += [f"{path.relative_to(ROOT)}: {problem}" for problem in found]
+    assert not wrong, "\n".join(["", *wrong])
 
 
-def test_only_data_is_exempt():
-    """A constant has no docstring of its own."""
-    listed = {name for module in MODULES for name in public(module)}
-    assert not listed - set(PUBLIC)
-    assert {"PlackettLuce.sample", "PlackettLuce.mode", "PlackettLuce.exposure"} <= set(PUBLIC)
+# --- both checks can fail ---
 
 
-@pytest.mark.parametrize("name", PUBLIC)
-def test_the_docstring_leads_to_its_chapter_and_equation(name):
-    assert problem(PUBLIC[name].__doc__) is None
+def complete(size: int, scale: float = 1.0) -> float:
+    """A number.
+
+    Args:
+        size: How large.
+        scale: By what factor.
+
+    Returns:
+        The product.
+
+    >>> complete(2)
+    2.0
+    """
+    return size * scale
 
 
-@pytest.mark.parametrize("name", PUBLIC)
-def test_a_chapter_that_shows_its_function_links_to_it(name):
-    """The chapters that the docstring names, as far as they show the thing in their code."""
-    silent = []
-    for number in chapters_named(PUBLIC[name].__doc__):
-        text = page(number)
-        if text and shown(text, name) and not links_to(text, name):
-            silent.append(number)
-    assert not silent, f"chapters {silent} use {name} and do not link to it: {{py:func}}`...`"
-
-
-def test_most_of_what_is_defined_by_an_equation_says_so():
-    """The labels are not decoration: the heart of the module has them."""
-    heart = ["dcg", "ndcg", "err", "expected_ndcg", "individual_disparity", "group_disparity"]
-    heart += ["position_bias", "ranking_exposure", "fit", "PlackettLuce"]
-    heart += [f"PlackettLuce.{x}" for x in ("sample", "log_prob", "entropy", "expect", "exposure")]
-    assert not [name for name in heart if not re.search(LABEL, PUBLIC[name].__doc__)]
-
-
-@pytest.mark.parametrize(
-    ("docstring", "named"),
-    [
-        ("D_ind. Chapter 5, equation (3).", [5]),
-        ("One evaluator.\n\n    Chapters 9 to 13.", [9, 13]),
-        ("Metrics (chapters 2, 6 and 7), 12 of them.", [2, 6, 7]),
-        ("See the chapters on 3 policies; equation 4.", []),
-        (None, []),
-    ],
-)
-def test_how_chapters_are_read(docstring, named):
-    assert chapters_named(docstring) == named
+def test_a_complete_docstring_passes_and_a_part_that_is_missing_is_named():
+    assert list(complaints(complete)) == []
+    for part, complaint in (
+        ("        scale: By what factor.\n", "Args says nothing of scale"),
+        ("    Returns:\n        The product.\n", "no Returns"),
+        (">>> complete(2)\n", "no example (>>>)"),
+    ):
+        shorter = type(complete)(complete.__code__, {}, "shorter", complete.__defaults__)
+        shorter.__annotations__ = complete.__annotations__
+        shorter.__doc__ = complete.__doc__.replace(part, "")
+        assert shorter.__doc__ != complete.__doc__
+        assert list(complaints(shorter)) == [complaint]
 
 
 @pytest.mark.parametrize(
     ("docstring", "complaint"),
     [
-        (None, "no chapter"),
-        ("A gain.", "no chapter"),
-        ("A gain (chapter 2, eq-02-there).", None),
-        ("A gain (chapter 2).\n\n    Chapter 31.", "chapter 31"),
-        ("A gain.\n\n    Chapter 16.", "chapter 16"),
-        ("A gain.\n\n    Chapters 1 and 31.", "chapter 31"),
-        ("A gain.\n\n    Chapter 0.", "chapter 0"),
-        ("A gain.\n\n    Chapter 4.", "no page"),
-        ("A gain.\n\n    Chapter 1, eq-01-other.", "does not have"),
-        ("A gain.\n\n    Chapter 1, eq-02-there.", "not chapter 2"),
-        ("A gain.\n\n    Chapter 1, eq-01-there.", None),
-        ("A gain.\n\n    Chapters 1 and 2, eq-01-there, eq-02-there; and so on.", None),
+        ("Gain, chapter 2, eq-02-there.", None),
+        ("Gain (chapters 2 and 9).", "does not mention it"),
+        ("Gain (chapter 31).", "is not there"),
+        ("Gain (eq-02-gone).", "no chapter has"),
     ],
 )
-def test_a_wrong_docstring_is_caught(docstring, complaint, tmp_path):
-    """Beside a book of two chapters and the real map."""
-    for number in (1, 2):
-        (tmp_path / f"0{number}_name.md").write_text(f"$$\nx\n$$ (eq-0{number}-there)\n")
-    found = problem(docstring, tmp_path)
-    assert (found is None) if complaint is None else (complaint in found)
-
-
-@pytest.mark.parametrize(
-    ("text", "is_shown", "is_linked"),
-    [
-        ("```{code-cell} ipython3\nfpg.dcg(r, rel)\n```\n", True, False),
-        ("See {py:func}`~fairpg_lite.metrics.dcg`.\n", False, True),
-        ("```{code-cell} ipython3\nfpg.ideal_dcg(rel)\n```\n", False, False),
-        ("See {py:func}`~fairpg_lite.metrics.ideal_dcg`, and fpg.dcg too.\n", False, False),
-    ],
-)
-def test_how_use_and_links_are_told(text, is_shown, is_linked):
-    head = "---\njupytext:\n  text_representation:\n    format_name: myst\n---\n\n"
-    assert shown(head + text, "dcg") == is_shown
-    assert links_to(text, "dcg") == is_linked
+def test_a_wrong_way_is_seen(docstring, complaint):
+    book = {"2": "So `gain` is\n\n$$\nx\n$$ (eq-02-there)\n", "9": "Again."}
+    found = list(wrong_ways("relevance.gain", docstring, book))
+    assert (found == []) if complaint is None else (complaint in found[0])

@@ -1,5 +1,9 @@
 """FairRanker: scikit-learn's clone, pipeline and search work, and it is `fit` that learns."""
 
+import dataclasses
+import inspect
+import signal
+
 import numpy as np
 import pytest
 import torch
@@ -53,12 +57,16 @@ def test_drawn_rankings_follow_the_policy(table):
     X, y, qid, groups = table
     ranker = FairRanker(**SETTINGS).fit(X, y, qid=qid, groups=groups)
     rows = np.flatnonzero(qid == 3)
-    drawn = ranker.rank(X[rows], qid[rows], samples=4000)[3]
+    generator = torch.Generator().manual_seed(0)
+    drawn = ranker.rank(X[rows], qid[rows], samples=4000, generator=generator)[3]
     assert drawn.shape == (4000, len(rows))
     first = np.bincount(drawn[:, 0], minlength=len(rows)) / 4000
     weight = np.exp(ranker.predict(X[rows]))
     assert np.abs(first - weight / weight.sum()).max() < 0.03
-    again = ranker.rank(X[rows], qid[rows], samples=4000)[3]
+    other = ranker.rank(X[rows], qid[rows], samples=4000, generator=generator)[3]
+    assert not np.array_equal(drawn, other)
+    generator.manual_seed(0)
+    again = ranker.rank(X[rows], qid[rows], samples=4000, generator=generator)[3]
     assert np.array_equal(drawn, again)
 
 
@@ -69,11 +77,11 @@ def test_clone_and_parameters(table):
     copy = clone(ranker)
     assert copy is not ranker
     assert torch.equal(copy.get_params().pop("position_bias"), bias)
-    assert (copy.hidden, copy.lam, copy.disparity) == (8, 2.0, "individual")
+    assert (copy.hidden, copy.lam, copy.disparity) == (8, 2.0, "d_ind")
     assert copy.set_params(lam=3.0) is copy
     assert (copy.lam, ranker.lam) == (3.0, 2.0)
-    with pytest.raises(TypeError, match=r"no setting 'lambda'; there are hidden, lam, disparity"):
-        FairRanker(**{"lambda": 1.0})
+    with pytest.raises(ValueError, match=r"no parameter 'lambda'; choose from hidden, lam, disp"):
+        copy.set_params(**{"lambda": 1.0})
     with pytest.raises(NotFittedError):
         check_is_fitted(ranker)
     check_is_fitted(FairRanker(**SETTINGS).fit(X, y, qid=qid, groups=groups))
@@ -110,9 +118,53 @@ def test_a_hidden_layer_and_what_is_refused(table):
     X, y, qid, groups = table
     ranker = FairRanker(hidden=8, **SETTINGS).fit(X, y, qid=qid, groups=groups)
     assert ranker.scorer_.hidden.out_features == 8
-    with pytest.raises(ValueError, match=r"X has shape \(300, 2\), qid \(5,\)"):
-        FairRanker().fit(X, y, qid=qid[:5])
-    with pytest.raises(ValueError, match=r"X has shape \(300,\)"):
-        FairRanker().fit(X[:, 0], y, qid=qid)
+    with pytest.raises(ValueError, match=r"qid has shape \(5,\), X has 300 rows"):
+        ranker.rank(X, qid[:5])
     with pytest.raises(ValueError, match="needs groups"):
         FairRanker(lam=1.0).fit(X, y, qid=qid)
+    with pytest.raises(AttributeError, match="nothing is learned yet; call fit first"):
+        FairRanker().predict(X)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"X": np.ones(300)}, r"X has shape \(300,\); give one row per document"),
+        ({"y": np.ones(4)}, r"y has shape \(4,\), X has 300 rows"),
+        ({"qid": np.ones(5)}, r"qid has shape \(5,\), X has 300 rows"),
+        ({"groups": np.ones((300, 2))}, r"groups has shape \(300, 2\), X has 300 rows"),
+    ],
+)
+def test_a_table_that_does_not_fit_is_refused(table, changes, message):
+    columns = dict(zip(("X", "y", "qid", "groups"), table, strict=True))
+    with pytest.raises(ValueError, match=f"FairRanker: {message}"):
+        FairRanker().fit(**{**columns, **changes})
+
+
+def test_parameters_are_those_of_a_training():
+    """Written out for scikit-learn and for completion, they must not drift apart."""
+    (hidden, *parameters) = inspect.signature(FairRanker).parameters.values()
+    assert (hidden.name, hidden.default) == ("hidden", None)
+    settings = dataclasses.fields(TrainConfig)
+    assert [(p.name, p.default) for p in parameters] == [(s.name, s.default) for s in settings]
+    assert [p.annotation for p in parameters] == [s.type for s in settings]
+    config = TrainConfig()
+    assert FairRanker().get_params() == {"hidden": None, **vars(config)}
+
+
+def test_ctrl_c_leaves_the_ranker_as_it_was(table):
+    X, y, qid, groups = table
+    calls = []
+
+    def interrupting(exposure, merit, groups, mask):
+        calls.append(1)
+        if len(calls) == 5:
+            signal.raise_signal(signal.SIGINT)
+        return exposure.sum(-1)
+
+    ranker = FairRanker(**SETTINGS).fit(X, y, qid=qid, groups=groups)
+    before = ranker.predict(X)
+    with pytest.raises(KeyboardInterrupt):
+        ranker.set_params(disparity=interrupting).fit(X, y, qid=qid, groups=groups)
+    assert len(calls) == 5
+    assert np.array_equal(ranker.predict(X), before)

@@ -16,6 +16,7 @@ from fairpg_lite import (
     TrainConfig,
     evaluate,
     fit,
+    reference,
     synthetic,
 )
 
@@ -37,78 +38,50 @@ def quick(**changes):
 # --- Algorithm 1 -------------------------------------------------------------------------------
 
 
-def literal_algorithm(weights, queries, rankings, lam, gamma, lr, disparity):
-    """Algorithm 1 of the appendix, line by line: plain SGD on a linear model, mean baseline."""
-    for (x, rel, groups), drawn in zip(queries, rankings, strict=True):
-        weights = weights.clone().requires_grad_()
-        scores = x @ weights
-        n, gain = len(rel), 2.0**rel - 1.0
-        v = torch.tensor([1 / math.log2(j + 2) for j in range(n)], dtype=torch.float64)
-        ideal = (gain.sort(descending=True).values * v).sum()
-        paid, delta, slope = [], [], []
-        for r in drawn.tolist():
-            paid.append(torch.stack([v[r.index(d)] for d in range(n)]))
-            delta.append((gain[r] * v).sum() / ideal)
-            log_pi = sum(scores[r[i]] - scores[r[i:]].logsumexp(-1) for i in range(n))
-            slope.append(torch.autograd.grad(log_pi, weights, retain_graph=True)[0])
-        paid, delta, slope = torch.stack(paid), torch.stack(delta), torch.stack(slope)
-        unfair = disparity(paid, rel, groups)
-        coefficient = (delta - delta.mean()) - lam * (unfair - unfair.mean())
-        p = scores.softmax(-1)
-        (entropy_slope,) = torch.autograd.grad(-(p * p.log()).sum(), weights)
-        gradient = (coefficient.unsqueeze(-1) * slope).mean(0) + gamma * entropy_slope
-        weights = weights.detach() + lr * gradient
-    return weights
-
-
-def group_term(paid, rel, groups):
-    """Per-ranking difference of the groups, signed and gated by the indicator."""
-    a, b = groups == 0, groups == 1
-    if rel[a].sum() == 0 or rel[b].sum() == 0:
-        return torch.zeros(len(paid), dtype=torch.float64)
-    diff = paid[:, a].sum(-1) / rel[a].sum() - paid[:, b].sum(-1) / rel[b].sum()
-    sign = 1.0 if rel[a].mean() >= rel[b].mean() else -1.0
-    return sign * diff * float(sign * diff.mean() > 0)
-
-
-def individual_term(paid, rel, groups):
-    pairs = [(i, j) for i in range(len(rel)) for j in range(len(rel)) if rel[i] >= rel[j] > 0]
-    total = torch.zeros(len(paid), dtype=torch.float64)
-    for i, j in pairs:
-        pdiff = paid[:, i] / rel[i] - paid[:, j] / rel[j]
-        total += pdiff * float(pdiff.mean() > 0) / len(pairs)
-    return total
-
-
-@pytest.mark.parametrize(
-    ("disparity", "term"), [("group", group_term), ("individual", individual_term)]
-)
-def test_fit_is_algorithm_one(monkeypatch, disparity, term):
-    """The same rankings through ``fit`` and through twenty literal lines: the same weights."""
+@pytest.mark.parametrize("disparity", ["d_group", "d_ind"])
+def test_fit_is_algorithm_one(monkeypatch, disparity):
+    """The same rankings through `fit` and through the paper's loop: the same weights."""
     data = synthetic(n_queries=6, n_docs=5, seed=3).to(dtype=torch.float64)
-    drawn, seen = [], []
-    sample, batches = PlackettLuce.sample, fl.training.loop.batch_terms
+    drawn_rankings = []
+    visited_queries = []
+    sample = PlackettLuce.sample
+    terms = TrainConfig.terms
 
-    def remember(policy, shape, generator=None):
-        drawn.append(sample(policy, shape, generator)[:, 0])
-        return drawn[-1].unsqueeze(1)
+    def remember_rankings(policy, shape, generator=None):
+        rankings = sample(policy, shape, generator)
+        drawn_rankings.append(rankings[:, 0])
+        return rankings
 
-    def note(scores, batch, *rest):
-        seen.append(int(batch.queries))
-        return batches(scores, batch, *rest)
+    def remember_query(config, scores, batch, *arguments):
+        visited_queries.append(int(batch.queries))
+        return terms(config, scores, batch, *arguments)
 
-    monkeypatch.setattr(PlackettLuce, "sample", remember)
-    monkeypatch.setattr(fl.training.loop, "batch_terms", note)
+    monkeypatch.setattr(PlackettLuce, "sample", remember_rankings)
+    monkeypatch.setattr(TrainConfig, "terms", remember_query)
     scorer = linear(seed=1, init=0.5)
+    literal = linear(seed=1, init=0.5)
     start = theta(scorer)
     config = quick(
         optimizer="sgd", lr_decay=1.0, disparity=disparity, entropy=0.3, samples=7, lam=4.0
     )
     fit(scorer, data, config, progress=False)
-    assert len(seen) == 18
-    expected = literal_algorithm(start, [data[i] for i in seen], drawn, 4.0, 0.3, 0.1, term)
+    assert len(visited_queries) == 18
+    optimizer = torch.optim.SGD(literal.parameters(), lr=0.1)
+    for q, rankings in zip(visited_queries, drawn_rankings, strict=True):
+        features, relevance, groups = data[q]
+        scores = literal(features)
+        reference.take_step(
+            optimizer,
+            scores,
+            rankings,
+            relevance,
+            groups,
+            disparity=disparity,
+            lam=4.0,
+            gamma=0.3,
+        )
     assert (theta(scorer) - start).abs().max() > 0.01
-    assert_close(theta(scorer), expected, rtol=0, atol=1e-12)
+    assert_close(theta(scorer), theta(literal), rtol=0, atol=1e-12)
 
 
 def test_exact_step_is_the_gradient_of_the_objective():
@@ -123,7 +96,7 @@ def test_exact_step_is_the_gradient_of_the_objective():
     def objective(weights):
         with torch.no_grad():
             scorer.linear.weight.copy_(weights.unsqueeze(0))
-        result = evaluate(scorer, data, samples=1)
+        result = evaluate(scorer, data)
         return result.ndcg - 3.0 * result.d_group
 
     h, slope = 1e-5, []
@@ -188,7 +161,7 @@ def test_patience_ends_the_run_and_keeps_the_best_weights():
     assert history.stopped == "patience"
     assert len(history) < 200
     best = max(history.valid_utility)
-    assert evaluate(scorer, valid, samples=1).ndcg == pytest.approx(best, abs=1e-6)
+    assert evaluate(scorer, valid).ndcg == pytest.approx(best, abs=1e-6)
 
 
 def test_the_history_tells_of_the_epoch_that_is_kept():
@@ -334,7 +307,7 @@ def test_fairness_weight_trades_ndcg_for_disparity_on_the_synthetic_data():
                 lam=lam, method="exact", lr=0.1, lr_decay=0.7, epochs=12, batch_size=10, seed=seed
             )
             fit(scorer, data, config, progress=False)
-            result, (one, two) = evaluate(scorer, data, samples=1), theta(scorer).tolist()
+            result, (one, two) = evaluate(scorer, data), theta(scorer).tolist()
             rows.append((result.ndcg, result.d_group, two / one))
         figures[lam] = torch.tensor(rows).mean(0).tolist()
     ndcg, disparity, ratio = zip(*figures.values(), strict=True)
@@ -492,7 +465,7 @@ def test_a_grade_whose_gain_overflows_is_named(utility, grade):
 def test_err_of_grades_beyond_its_scale_is_refused_with_the_way_out():
     data = synthetic(n_queries=4, n_docs=5)
     data = data.replace(relevance=data.relevance * 0 + 5.0)
-    with pytest.raises(ValueError, match=r"relevance 5.0 is outside 0..max_grade=4.*top grade"):
+    with pytest.raises(ValueError, match=r"relevance 5.0 is above max_grade=4.*top grade"):
         fit(linear(), data, quick(utility=fl.err), progress=False)
     utility = functools.partial(fl.err, max_grade=5)
     assert len(fit(linear(), data, quick(utility=utility, epochs=1), progress=False)) == 1
@@ -503,9 +476,11 @@ def test_one_sample_is_fine_without_a_baseline():
     assert TrainConfig(samples=1, method="exact").samples == 1
 
 
-def test_no_queries_to_validate_on_are_said():
+def test_no_queries_are_said():
     data = synthetic(n_queries=3)
-    with pytest.raises(ValueError, match="the validation set holds no query"):
+    with pytest.raises(ValueError, match="fit: the dataset holds no query"):
+        fit(linear(), data[:0], quick(), progress=False)
+    with pytest.raises(ValueError, match="fit: the validation set holds no query"):
         fit(linear(), data, quick(), data[:0], progress=False)
 
 
@@ -530,9 +505,9 @@ def test_a_loss_that_blows_up_names_query_and_epoch():
         value = fl.group_disparity(exposure, merit, groups, mask)
         return value / 0.0 if explode.count == 5 else value
 
-    def counted(*args):
+    def counted(exposure, merit, groups=None, mask=None):
         explode.count += 1
-        return explode(*args)
+        return explode(exposure, merit, groups, mask)
 
     explode.count = -1
     with pytest.raises(FloatingPointError, match=r"epoch 2, at query \[\d\]"):

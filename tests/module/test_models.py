@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import asdict
@@ -20,7 +21,6 @@ import fairpg_lite as fl
 from fairpg_lite import (
     LinearScorer,
     MLPScorer,
-    Preparation,
     RankingDataset,
     TrainConfig,
     fit,
@@ -28,6 +28,7 @@ from fairpg_lite import (
     save_model,
     synthetic,
 )
+from fairpg_lite.models import Preparation
 
 
 def seeded(seed=0):
@@ -81,7 +82,7 @@ def test_the_file_speaks_for_itself(tmp_path):
     history = fit(scorer, data, config, data, progress=False)
     save_model(scorer, tmp_path, config=config, history=history, notes={"asked by": "a regulator"})
     meta = json.loads((tmp_path / "model.json").read_text())
-    assert meta["format"] == "fairpg_lite.model 4"
+    assert meta["format"] == "fairpg_lite.model 1"
     assert meta["fairpg_lite"] == fl.__version__
     assert meta["kind"] == "linear"
     assert meta["training"]["lam"] == 2.0
@@ -179,7 +180,7 @@ def test_wrong_arrays_are_refused_even_with_their_checksum(saved, name):
 
 
 META = {
-    "newer": ({"format": "fairpg_lite.model 5", "fairpg_lite": "9.0"}, r"5'.*fairpg_lite 9\.0"),
+    "newer": ({"format": "fairpg_lite.model 2", "fairpg_lite": "9.0"}, r"2'.*fairpg_lite 9\.0"),
     "older": ({"format": "fairpg_lite.model", "version": 3}, r"no model for this.*train anew"),
     "version -1": ({"format": "fairpg_lite.model -1"}, "no model for this"),
     "version true": ({"format": True}, "no model for this"),
@@ -276,15 +277,19 @@ def test_many_write_and_one_reads(saved):
     assert os.listdir(saved) == ["model.json"]
 
 
-def test_what_a_killed_save_left_is_cleared_by_the_next(saved):
-    """A process that is gone wrote half a file beside the model."""
+def test_what_a_killed_save_left_is_cleared_an_hour_later(saved):
+    """A process that is gone wrote half a file beside the model; one that writes is let alone."""
     script = (
         "import os, sys; from fairpg_lite._files import whole_file\n"
         "with whole_file(sys.argv[1]) as part:\n"
         "    part.write_text('half'); os._exit(9)"
     )
     subprocess.run([sys.executable, "-c", script, str(saved / "model.json")], check=False)
-    assert len(os.listdir(saved)) == 2
+    (half,) = saved.glob(".model.json.*.part")
+    save_model(LinearScorer(3), saved, overwrite=True)
+    assert half.exists()
+    long_ago = time.time() - 3601
+    os.utime(half, (long_ago, long_ago))
     save_model(LinearScorer(3), saved, overwrite=True)
     assert os.listdir(saved) == ["model.json"]
 
@@ -335,7 +340,7 @@ def test_minmax_is_per_query_and_own_groups_are_kept():
 
 def test_preparation_refuses_what_does_not_fit():
     data = dataset(torch.arange(120.0).view(60, 2))
-    with pytest.raises(ValueError, match=r"feature 1 takes 60 values.*--group-threshold"):
+    with pytest.raises(ValueError, match=r"feature 1 takes 60 values.*give a group_threshold"):
         Preparation.learn(data, group_feature=1)
     for feature in (0, 3):
         with pytest.raises(ValueError, match=f"group feature is {feature}, there are 1 to 2"):

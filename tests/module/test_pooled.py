@@ -32,7 +32,7 @@ from fairpg_lite.measures import MEASURES
 from fairpg_lite.policy import FixedRanking
 from fairpg_lite.pooling import Pool, pooled_disparity
 from fairpg_lite.resampling import drawn_indices, fair_coins
-from fairpg_lite.training.loop import objective_on
+from fairpg_lite.training.validation import objective_on
 
 # Everything but what compares with an ideal ranking, which only one query has.
 POOLABLE = [

@@ -9,7 +9,8 @@ from test_data_dataset import make
 import fairpg_lite as fpg
 from experiments.stand_in import yahoo_like
 from fairpg_lite._check import SEED_LIMIT
-from fairpg_lite.cli.options import whole
+from fairpg_lite.cli.options import whole_number
+from fairpg_lite.sweeps import Cell
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,7 +27,7 @@ STREAMS = {
     "RankingDataset.split": lambda seed: make([1, 1]).split((0.5, 0.5), seed=seed),
     "yahoo_like": lambda seed: yahoo_like(1, seed),
     "TrainConfig": lambda seed: fpg.TrainConfig(seed=seed),
-    "Cell": lambda seed: fpg.Cell(Nothing(), 0.0, seed),
+    "Cell": lambda seed: Cell(Nothing(), 0.0, seed),
 }
 
 
@@ -48,6 +49,6 @@ def test_every_seed_below_the_limit_serves(where):
 
 
 def test_the_command_line_has_the_same_limit():
-    assert whole(str(SEED_LIMIT - 1)) == SEED_LIMIT - 1
+    assert whole_number(str(SEED_LIMIT - 1)) == SEED_LIMIT - 1
     with pytest.raises(Exception, match=r"is not a whole number, 0 to 2\^61 - 1"):
-        whole(str(SEED_LIMIT))
+        whole_number(str(SEED_LIMIT))

@@ -14,7 +14,7 @@ from checker.disparities import g_factor, two_sided_groups
 from checker.examine import Ask, Cases, Question, Seen, Slips, Wrong, answered, require, say, typed
 from checker.given import LAMBDAS, course_data, settings
 from checker.policies import bias, random_scores
-from fairpg_lite.training.loop import objective_on
+from fairpg_lite.training import objective_on
 
 #: Seeds of `runs` and of `sweeps` on which every slip shows.
 TELLING_RUNS = (2, 13, 37, 40, 46, 73, 80, 164)

@@ -1,7 +1,8 @@
 """Every empirical claim of the paper, decided by code from stored cells (chapter 13).
 
-claims.toml has the sentences, `groups` and `yahoo` what is measured, `verdicts` the rule, and
-`board` shows the result.
+claims.toml has the sentences; `synthetic`, `german` and `yahoo` say which checks decide them;
+`quantities` and `curves` are what a check can measure, with `intervals`; `verdicts` has the rule,
+and `board` shows the result.
 
 The text of the paper decides. Where it contradicts itself, the main text goes before the appendix;
 where it is silent, or can be read in two ways, the authors' code decides. Other readings stand

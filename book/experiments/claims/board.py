@@ -7,19 +7,32 @@ import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-from experiments.claims import groups, yahoo
-from experiments.claims.verdicts import VERDICTS, Claim, Finding, Judged, Verdict, judge_all
-from experiments.summary import Cells
-from fairpg_lite.sweeps.records import load_cells
+from experiments.cells import Cells
+from experiments.claims import german, synthetic, yahoo
+from experiments.claims.verdicts import (
+    VERDICTS,
+    Beside,
+    Claim,
+    Finding,
+    Judged,
+    Outcome,
+    Verdict,
+    judge_all,
+)
+from fairpg_lite.sweeps import load_cells
 
 #: Where the repository keeps its results.
 RESULTS = Path(__file__).resolve().parents[3] / "results"
 #: Result directories that decide or stand beside. "yahoo" is a reader's own run; none is shipped.
 DIRECTORIES = ("synthetic", "german", "mslr", "yahoo-stand-in", "yahoo")
 #: A mark besides the colour, so that verdicts can be told apart without it.
-MARKS: dict[Verdict, str] = dict(zip(VERDICTS, "✓◐✗?", strict=True))
+MARKS: dict[Verdict, str] = {
+    "holds": "✓",
+    "holds in part": "◐",
+    "does not hold": "✗",
+    "cannot be tested here": "?",
+}
 #: What the first letter of an id stands for.
 SECTIONS = {
     "A": "What the paper says in sum (abstract, introduction, conclusion)",
@@ -29,22 +42,45 @@ SECTIONS = {
     "G": "Section 4.3 and appendix: German Credit (Figure 3)",
 }
 _HEAD = ("claim", "ours", "authors", "verdict")
-_OUTCOMES = {"yes": "✓", "no": "✗", "open": "undecided", "missing": "no data"}
+_OUTCOMES: dict[Outcome, str] = {
+    "yes": "✓",
+    "no": "✗",
+    "open": "undecided",
+    "missing": "no data",
+}
+
+
+# Claims and results
 
 
 def read_claims() -> tuple[Claim, ...]:
     """The sentences of claims.toml, in their order, with what decides them."""
     text = (Path(__file__).parent / "claims.toml").read_text(encoding="utf-8")
-    said: dict[str, dict[str, Any]] = tomllib.loads(text)
-    decided = {"yahoo": yahoo.CHECKS, "synthetic": groups.SYNTHETIC, "german": groups.GERMAN}
-    elsewhere = yahoo.ELSEWHERE | {groups.ON_GERMAN: "german"}
-    for data, by_name in decided.items():
-        for name, (checks, others) in by_name.items():
-            beside = tuple((of, elsewhere.get(of, data), asked) for of, asked in others.items())
-            said[name] |= {"data": data, "checks": checks, "beside": beside}
-    return tuple(
-        Claim(name, **of | {"parts": tuple(of.get("parts", ()))}) for name, of in said.items()
-    )
+    deciding = {"yahoo": yahoo, "synthetic": synthetic, "german": german}
+    directory_of = {}
+    checks_of = {}
+    beside: dict[str, list[Beside]] = {}
+    for directory, module in deciding.items():
+        for claim_id, checks in module.CHECKS.items():
+            directory_of[claim_id] = directory
+            checks_of[claim_id] = checks
+        beside |= module.BESIDE
+    claims = []
+    for claim_id, words in tomllib.loads(text).items():
+        claim = Claim(
+            claim_id,
+            where=words["where"],
+            quote=words["quote"],
+            words=words["words"],
+            rule=words["rule"],
+            data=directory_of.get(claim_id, ""),
+            checks=checks_of.get(claim_id, ()),
+            parts=tuple(words.get("parts", ())),
+            published=words.get("published", ""),
+            beside=tuple(beside.get(claim_id, ())),
+        )
+        claims.append(claim)
+    return tuple(claims)
 
 
 #: All claims, by section of the paper.
@@ -53,78 +89,115 @@ CLAIMS = read_claims()
 
 def load_results(root: str | Path = RESULTS) -> dict[str, Cells]:
     """The stored cells below ``root`` by directory; those that are not there are left out."""
-    found = {name: Path(root) / name for name in DIRECTORIES}
-    return {name: load_cells(path) for name, path in found.items() if path.is_dir()}
+    results: dict[str, Cells] = {}
+    for name in DIRECTORIES:
+        path = Path(root) / name
+        if path.is_dir():
+            results[name] = load_cells(path)
+    return results
 
 
 def seeds_needed(
     claims: Sequence[Claim], results: Mapping[str, Cells], most: int = 20
 ) -> dict[str, tuple[int, list[Verdict]]]:
-    """For every claim the number of seeds from which its verdict stays, and all verdicts from 2."""
-    alone = [replace(claim, beside=()) for claim in claims]  # what stands beside decides nothing
+    """How many seeds each verdict needs.
+
+    Args:
+        claims: Claims, and those that they sum up.
+        results: Stored cells by result directory.
+        most: The largest number of seeds to try.
+
+    Returns:
+        For every claim the number of seeds from which its verdict stays, and its verdicts with
+        2, 3, … seeds.
+    """
+    # What stands beside decides nothing.
+    alone = [replace(claim, beside=()) for claim in claims]
     verdicts: dict[str, list[Verdict]] = {claim.id: [] for claim in claims}
     for count in range(2, most + 1):
-        fewer = {name: [c for c in cells if c["seed"] < count] for name, cells in results.items()}
+        fewer = {}
+        for name, cells in results.items():
+            fewer[name] = [cell for cell in cells if cell["seed"] < count]
         for judged in judge_all(alone, fewer):
             verdicts[judged.claim.id].append(judged.verdict)
-    found = {}
-    for name, given in verdicts.items():
-        changes = [i for i in range(1, len(given)) if given[i] != given[i - 1]]
-        found[name] = (2 + max(changes, default=0), given)
-    return found
+    needed = {}
+    for claim_id, history in verdicts.items():
+        changes = [i for i in range(1, len(history)) if history[i] != history[i - 1]]
+        needed[claim_id] = (2 + max(changes, default=0), history)
+    return needed
 
 
 def summary(board: Iterable[Judged]) -> str:
     """The four counts in one sentence: README, landing page and chapter 13 have it from here."""
-    given = [judged.verdict for judged in board]
-    holds, part, fails, untested = (given.count(verdict) for verdict in VERDICTS)
+    verdicts = [judged.verdict for judged in board]
+    holds, in_part, does_not, untested = (verdicts.count(verdict) for verdict in VERDICTS)
     return (
-        f"Of {len(given)} claims {holds} hold, {part} hold in part, {fails} do not, and "
+        f"Of {len(verdicts)} claims {holds} hold, {in_part} hold in part, {does_not} do not, and "
         f"{untested} cannot be tested here."
     )
 
 
-def number(finding: Finding) -> str:
-    """A measured number with its interval, as the table prints it."""
-    if finding.estimate is None:
-        return finding.why
-    value, low, high = (
-        f"{end + 0.0:.{finding.check.digits}f}".replace("-", "−") for end in finding.estimate[:3]
-    )
-    one_run = math.isnan(finding.estimate.low)
-    return f"{value} (one run: no interval)" if one_run else f"{value} [{low}, {high}]"
+# As text
 
 
-def has_data(findings: Iterable[Finding]) -> bool:
-    return any(finding.outcome != "missing" for finding in findings)
+def print_verdicts(*claim_ids: str, numbers: bool = True) -> None:
+    """Print the verdict on some claims.
 
-
-def print_verdicts(*names: str, numbers: bool = True) -> None:
-    """Print the verdict on some claims, such as "S1", and with ``numbers`` what checks found."""
+    Args:
+        claim_ids: Such as "S1".
+        numbers: Whether to print what their checks found, or, where there are no results on the
+            claim's data, what the same checks found on others.
+    """
     known = {claim.id: claim for claim in CLAIMS}
-    for judged in judge_all([known[name] for name in names], load_results()):
+    chosen = [known[claim_id] for claim_id in claim_ids]
+    for judged in judge_all(chosen, load_results()):
         print(f"{judged.claim.id:<3} {MARKS[judged.verdict]} {judged.verdict}")
         print(textwrap.indent(textwrap.fill(judged.claim.words, 74), "    "))
-        if numbers and has_data(judged.findings):
+        if not numbers:
+            continue
+        if has_data(judged.findings):
             _print_findings(judged.findings)
-        elif numbers:  # no results on these data: what others show
-            for label, found in judged.beside:
-                if has_data(found):
-                    print(f"    {label}:")
-                    _print_findings(found)
+            continue
+        for label, findings in judged.beside:
+            if has_data(findings):
+                print(f"    {label}:")
+                _print_findings(findings)
 
 
 def _print_findings(findings: Iterable[Finding]) -> None:
     for finding in findings:
-        asks = f"(claim: {finding.check.region}) {_OUTCOMES[finding.outcome]}"
-        text = f"{finding.check.words}: {number(finding)} {asks}"
+        criterion = f"(claim: {finding.check.region}) {_OUTCOMES[finding.outcome]}"
+        text = f"{finding.check.words}: {number(finding)} {criterion}"
         print(textwrap.fill(text, 76, initial_indent="    - ", subsequent_indent="      "))
+
+
+def number(finding: Finding) -> str:
+    """A measured number with its interval, as the table prints it."""
+    estimate = finding.estimate
+    if estimate is None:
+        return finding.why
+    value, low, high = (
+        f"{end + 0.0:.{finding.check.digits}f}".replace("-", "−")
+        for end in (estimate.value, estimate.low, estimate.high)
+    )
+    if math.isnan(estimate.low):
+        return f"{value} (one run: no interval)"
+    return f"{value} [{low}, {high}]"
+
+
+def has_data(findings: Iterable[Finding]) -> bool:
+    """Whether any check had cells to look at."""
+    return any(finding.outcome != "missing" for finding in findings)
+
+
+# As a table
 
 
 def board_html(board: Iterable[Judged]) -> str:
     """All verdicts as one HTML table; below 700 pixels every claim becomes a block of its own."""
     head = "".join(f"<th scope='col'>{name}</th>" for name in _HEAD)
-    rows, section = [], ""
+    rows = []
+    section = ""
     for judged in board:
         if SECTIONS[judged.claim.id[0]] != section:
             section = SECTIONS[judged.claim.id[0]]
@@ -139,39 +212,55 @@ def board_html(board: Iterable[Judged]) -> str:
 
 
 def _row(judged: Judged) -> str:
-    claim, word = judged.claim, judged.verdict
-    where, quote, words, rule, published = (
-        html.escape(text, quote=False)
-        for text in (claim.where, claim.quote, claim.words, claim.rule, claim.published or "–")
-    )
+    """The row of one claim."""
+    claim = judged.claim
     sentence = (
-        f"<b>{claim.id}</b> {words}<small><q>{quote}</q> ({where})</small>"
-        f"<small><i>How decided.</i> {rule}</small>"
+        f"<b>{claim.id}</b> {_escaped(claim.words)}"
+        f"<small><q>{_escaped(claim.quote)}</q> ({_escaped(claim.where)})</small>"
+        f"<small><i>How decided.</i> {_escaped(claim.rule)}</small>"
     )
-    verdict = f"<span class='verdict {word.replace(' ', '-')}'>{MARKS[word]}&nbsp;{word}</span>"
-    cells = zip(_HEAD, (sentence, _ours(judged), published, verdict), strict=True)
-    columns = "".join(f"<td data-label='{name}'>{text}</td>" for name, text in cells)
-    return f"<tr id='claim-{claim.id}'>{columns}</tr>"
+    css_class = judged.verdict.replace(" ", "-")
+    mark = f"{MARKS[judged.verdict]}&nbsp;{judged.verdict}"
+    texts = (
+        sentence,
+        _ours(judged),
+        _escaped(claim.published or "–"),
+        f"<span class='verdict {css_class}'>{mark}</span>",
+    )
+    columns = [
+        f"<td data-label='{name}'>{text}</td>" for name, text in zip(_HEAD, texts, strict=True)
+    ]
+    return f"<tr id='claim-{claim.id}'>{''.join(columns)}</tr>"
 
 
 def _ours(judged: Judged) -> str:
+    """What we found: verdicts on the parts, or numbers, with those that stand beside folded."""
     if judged.parts:
         return _list(f"{part.claim.id}: {part.verdict}" for part in judged.parts)
-    own = _list(map(_finding, judged.findings)) if has_data(judged.findings) else ""
-    return (own or "<p>No results on this data.</p>") + "".join(
-        f"<details><summary>{html.escape(label, quote=False)}</summary>"
-        f"{_list(map(_finding, found))}</details>"
-        for label, found in judged.beside
-        if has_data(found)
-    )
+    if has_data(judged.findings):
+        text = _list(_finding(finding) for finding in judged.findings)
+    else:
+        text = "<p>No results on this data.</p>"
+    for label, findings in judged.beside:
+        if has_data(findings):
+            numbers = _list(_finding(finding) for finding in findings)
+            text += f"<details><summary>{_escaped(label)}</summary>{numbers}</details>"
+    return text
+
+
+def _finding(finding: Finding) -> str:
+    """What one check found, and what the claim asks."""
+    criterion = f"claim: {finding.check.region} – {_OUTCOMES[finding.outcome]}"
+    estimate = finding.estimate
+    # Of one run `number` says already that it is one.
+    if estimate is not None and not math.isnan(estimate.low):
+        criterion += f", {estimate.over}"
+    return f"{finding.check.words}: <b>{number(finding)}</b> <small>{criterion}</small>"
 
 
 def _list(items: Iterable[str]) -> str:
     return "<ul>" + "".join(f"<li>{item}</li>" for item in items) + "</ul>"
 
 
-def _finding(finding: Finding) -> str:
-    found = finding.estimate  # of one run `number` says already that it is one
-    over = "" if found is None or math.isnan(found.low) else f", {found.over}"
-    asked = f"claim: {finding.check.region} – {_OUTCOMES[finding.outcome]}{over}"
-    return f"{finding.check.words}: <b>{number(finding)}</b> <small>{asked}</small>"
+def _escaped(text: str) -> str:
+    return html.escape(text, quote=False)
