@@ -69,12 +69,12 @@ class Objective:
     each item over the queries in which its id occurs; "dataset", the documents of all queries as
     one list (`fairpg_lite.pooling`).
 
-    In training the queries of a batch are the pool. Updates then follow the gradient of the mean
-    pooled disparity of the batches that ``RankingDataset.batches`` forms of ``batch_size`` queries
-    (queries of similar length share one). That is not the pooled disparity of the whole data set,
-    as a disparity is not linear in the sums: its gradient is estimated with a bias that falls as
-    batches grow, and exactly when ``batch_size`` is the number of queries. `evaluate` and the
-    validation of a training pool the whole data set."""
+    In training the pool is a batch, in each process its own. Updates then follow the gradient of
+    the mean pooled disparity of the batches that ``RankingDataset.batches`` forms of ``batch_size``
+    queries, in which queries of similar length stand together. As an estimate of the gradient of
+    the whole data set's pooled disparity that is biased, because a disparity is not linear in the
+    sums, unless ``batch_size`` is the number of queries. `evaluate` and the validation of a
+    training pool the whole data set."""
 
     def __post_init__(self) -> None:
         self._demand_count("samples")

@@ -463,7 +463,7 @@ def test_training_to_a_budget():
     )
     fit(scorer, data, config, progress=False)
     start = evaluate(scorer, data, ("inequity",), pooled="item").inequity
-    fit_to_budget(scorer, data, 0.9 * start, config, tolerance=0.2, progress=False)
+    fit_to_budget(scorer, data, 0.9 * start, config, slack=0.2, progress=False)
     assert evaluate(scorer, data, ("inequity",), pooled="item").inequity <= 0.9 * start + 1e-4
 
 
