@@ -193,7 +193,6 @@ def group_gap(
     r"""The two-sided gap: D_group without its direction, whichever group is ahead.
 
     :math:`|v(G_i)/M_{G_i} - v(G_j)/M_{G_j}|`. More than two groups: the mean over all pairs.
-    Chapters 5 and 14.
 
     Args:
         exposure: ``(…, n)``.

@@ -189,7 +189,7 @@ class PlackettLuce:
         """The mean exposure over drawn rankings, differentiated as `expect` does.
 
         Put through any function of exposure, that is the paper's estimator of its gradient.
-        Chapter 6; Algorithm 1 of the paper.
+        Algorithm 1 of the paper.
 
         Args:
             position_bias: ``(n,)`` or longer; None is 1/log2(1+j).
