@@ -18,6 +18,7 @@ from fairpg_lite.disparity import Disparity, disparity_of
 from fairpg_lite.measures import DISPARITIES, MEASURES
 from fairpg_lite.metrics import Utility
 from fairpg_lite.policy import PlackettLuce
+from fairpg_lite.pooling import POOLS, Pool, check_poolable, check_pooled_function, pooled_disparity
 from fairpg_lite.relevance import GAINS, MERITS, Gain, Merit, merit_of
 
 #: Utilities that are linear in exposure; any other is a function of rankings.
@@ -25,7 +26,10 @@ LINEAR_UTILITIES = ("ndcg", "dcg")
 
 
 class Terms(NamedTuple):
-    """Utility, disparity and entropy of each query ``(B,)``."""
+    """Utility, disparity and entropy of each query ``(B,)``.
+
+    A pooled disparity is one number for all of them, repeated so that the mean is that number.
+    """
 
     utility: Tensor
     disparity: Tensor
@@ -60,6 +64,17 @@ class Objective:
     `evaluate` integrates to 1e-10."""
     gain: str | Gain = "exponential"
     """Gain of a relevance in NDCG and DCG, "exponential", "linear", "binary" or a function."""
+    pooled: str = "query"
+    """Which documents the disparity compares: "query", those of each query; "item", the sums of
+    each item over the queries in which its id occurs; "dataset", the documents of all queries as
+    one list (`fairpg_lite.pooling`).
+
+    In training the pool is a batch, in each process its own. Updates then follow the gradient of
+    the mean pooled disparity of the batches that ``RankingDataset.batches`` forms of ``batch_size``
+    queries, in which queries of similar length stand together. As an estimate of the gradient of
+    the whole data set's pooled disparity that is biased, because a disparity is not linear in the
+    sums, unless ``batch_size`` is the number of queries. `evaluate` and the validation of a
+    training pool the whole data set."""
 
     def __post_init__(self) -> None:
         self._demand_count("samples")
@@ -71,6 +86,11 @@ class Objective:
         self._demand_choice("disparity", (*DISPARITIES, None), or_function=True)
         self._demand_choice("merit", tuple(MERITS), or_function=True)
         self._demand_choice("gain", tuple(GAINS), or_function=True)
+        self._demand_choice("pooled", POOLS)
+        if self.disparity is not None:
+            function = self._disparity_function()
+            name = self.disparity if isinstance(self.disparity, str) else "the disparity"
+            check_pooled_function(type(self).__name__, name, function, self.pooled)
         if self.needs_rankings and self.baseline is not None and self.samples < 2:
             self._refuse("samples", f"baseline={self.baseline!r} needs at least two")
         if self.lam > 0 and self.disparity is None:
@@ -109,6 +129,26 @@ class Objective:
         Returns:
             Utility, disparity and entropy, each ``(B,)``, with a gradient in the scores.
         """
+        return self.terms_and_exposure(scores, batch, generator, ideal)[0]
+
+    def terms_and_exposure(
+        self,
+        scores: Tensor,
+        batch: Batch,
+        generator: torch.Generator | None = None,
+        ideal: Tensor | None = None,
+    ) -> tuple[Terms, Tensor]:
+        """The terms of each query of a batch, and the exposure ``(B, n)`` that they are made of.
+
+        Args:
+            scores: ``(B, n)``.
+            batch: The queries.
+            generator: Where rankings are drawn from; None is torch's own stream.
+            ideal: ``(Q,)``, what `ideals` has found for the whole dataset; None works it out.
+
+        Returns:
+            The terms, and the exposure.
+        """
         mask = None if bool(batch.mask.all()) else batch.mask
         policy = PlackettLuce(scores, mask)
         rankings = None
@@ -126,7 +166,42 @@ class Objective:
             disparity = self._disparity(exposure, batch, mask)
         with torch.set_grad_enabled(torch.is_grad_enabled() and self.entropy > 0):
             entropy = policy.softmax_entropy()
-        return Terms(utility, disparity, entropy)
+        return Terms(utility, disparity, entropy), exposure
+
+    def pool_of(self, exposure: Tensor, batch: Batch) -> Pool:
+        """The documents of a batch, to be pooled with those of others.
+
+        Args:
+            exposure: ``(B, n)``.
+            batch: The queries.
+
+        Returns:
+            The pool.
+        """
+        if not _check.is_trusted():
+            check_poolable(type(self).__name__, batch, self.pooled)
+        merit = merit_of(batch.relevance, self.merit)
+        return Pool.of_padded(
+            exposure,
+            merit,
+            batch.mask,
+            batch.queries,
+            groups=batch.groups,
+            document_ids=batch.document_ids,
+        )
+
+    def pooled_disparity(self, pool: Pool) -> Tensor:
+        """The chosen disparity of a pool.
+
+        Args:
+            pool: Documents of many queries.
+
+        Returns:
+            One number, ``()``; zero if there is no disparity, or no groups that it needs.
+        """
+        if self.disparity is None or (self.needs_groups and pool.groups is None):
+            return torch.zeros_like(pool.exposure).sum()
+        return pooled_disparity(self._disparity_function(), pool, self.pooled)
 
     def total(self, terms: Terms) -> Tensor:
         """What is maximised ``(B,)``: equation (1) of the paper, plus the entropy term."""
@@ -171,18 +246,24 @@ class Objective:
         """The chosen disparity ``(B,)`` of an exposure ``(B, n)``; zeros if there is none."""
         if self.disparity is None or (self.needs_groups and batch.groups is None):
             return torch.zeros_like(exposure[..., 0])
-        function = self.disparity
-        if isinstance(function, str):
-            function = DISPARITIES[function]
-        merit = merit_of(batch.relevance, self.merit)
+        if self.pooled != "query":
+            value = self.pooled_disparity(self.pool_of(exposure, batch))
+            return value.expand(exposure.shape[:-1])
         return disparity_of(
-            function,
+            self._disparity_function(),
             exposure,
-            merit,
+            merit_of(batch.relevance, self.merit),
             groups=batch.groups,
             mask=mask,
             position_bias=self.position_bias,
         )
+
+    def _disparity_function(self) -> Disparity:
+        """The plain function of the chosen disparity."""
+        assert self.disparity is not None
+        if isinstance(self.disparity, str):
+            return DISPARITIES[self.disparity]
+        return self.disparity
 
     def _refuse(self, name: str, remedy: str) -> None:
         raise ValueError(f"{type(self).__name__}: {name} is {getattr(self, name)!r}; {remedy}.")

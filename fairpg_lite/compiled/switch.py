@@ -102,6 +102,8 @@ def _why_not_objective(objective: Objective) -> str | None:
         return f"utility is {objective.utility!r}"
     if objective.disparity not in DISPARITIES:
         return f"disparity is {objective.disparity!r}"
+    if objective.pooled != "query":
+        return f"pooled is {objective.pooled!r}"
     return None
 
 

@@ -42,6 +42,8 @@ class FairRanker:
         position_bias: Attention per position ``(n,)``; None is 1/log2(1+j).
         tolerance: Accuracy of exact exposure.
         gain: "exponential", "linear", "binary" or a function of relevance.
+        pooled: Which documents the disparity compares: "query", those of each query; or "dataset",
+            those of a batch as one list. Arrays have no document ids for "item".
         optimizer: "adam" or "sgd".
         lr: Learning rate.
         lr_decay: Factor on the learning rate after every epoch.
@@ -77,6 +79,7 @@ class FairRanker:
         position_bias: Tensor | None = None,
         tolerance: float = 1e-5,
         gain: str | Gain = "exponential",
+        pooled: str = "query",
         optimizer: str = "adam",
         lr: float = 1e-3,
         lr_decay: float = 1.0,
@@ -100,6 +103,7 @@ class FairRanker:
         self.position_bias = position_bias
         self.tolerance = tolerance
         self.gain = gain
+        self.pooled = pooled
         self.optimizer = optimizer
         self.lr = lr
         self.lr_decay = lr_decay

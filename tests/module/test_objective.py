@@ -60,7 +60,7 @@ def test_ideals_worked_out_once_give_the_terms_of_ideals_worked_out_again():
     bias = torch.tensor([1.0, 0.2, 0.7, 0.1, 0.0], dtype=torch.float64)
     objective = TrainConfig(method="exact", gain="linear", position_bias=bias)
     ideal = ideals(data, objective, torch.float64)
-    turned = Batch(*(part.flip(0) for part in batch))
+    turned = Batch(*(part.flip(0) for part in batch[:5]))
     for rows, b in ((scores, batch), (scores.flip(0), turned)):
         quick = objective.terms(rows, b, ideal=ideal)
         assert_close(quick.utility, objective.terms(rows, b).utility)
