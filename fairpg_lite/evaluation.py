@@ -17,7 +17,7 @@ from fairpg_lite.batch import Batch, Queries
 from fairpg_lite.disparity import Disparity
 from fairpg_lite.exact import TOLERANCE
 from fairpg_lite.measures import MEASURES, Measure, Options, RankedQueries, of_disparity
-from fairpg_lite.policy import FixedRanking, PlackettLuce, Policy
+from fairpg_lite.policy import FixedRanking, MakePolicy, PlackettLuce, Policy
 from fairpg_lite.pooling import Pool, PooledValue, check_poolable, check_pooled_function
 from fairpg_lite.relevance import Gain, Merit, gains_of, merit_of
 from fairpg_lite.resampling import bootstrap_interval, sign_flip_p_value
@@ -181,12 +181,14 @@ def evaluate(
     tolerance: float = TOLERANCE,
     pooled: str = "query",
     posterior: Tensor | None = None,
+    policy: MakePolicy = PlackettLuce,
 ) -> Evaluation:
     """Judge a ranker on a data set (chapters 7 to 13).
 
     Args:
-        ranker: A scorer, which stands for its Plackett-Luce policy; scores ``(N,)`` of all
-            documents, from anywhere; or one `Policy` for each query, in their order.
+        ranker: A scorer, which stands for its Plackett-Luce policy (or that of ``policy``); scores
+            ``(N,)`` of all documents, from anywhere; or one `Policy` for each query, in their
+            order.
         dataset: The queries.
         measures: Names in `fairpg_lite.measures.MEASURES`, or rows of your own; or a mapping of
             names to functions of exposure, merit, groups and mask of your own. Only these are
@@ -207,6 +209,7 @@ def evaluate(
             documents of all queries as one list, "dataset". Then each disparity is one number.
             Utilities are means over queries in any case. See `fairpg_lite.pooling`.
         posterior: ``(D, N)``, D draws of the relevance of all documents, for "phi".
+        policy: What makes a policy of a scorer's scores and mask.
 
     Returns:
         The means, and each measure of each query.
@@ -233,12 +236,12 @@ def evaluate(
     order: list[Tensor] = []
     with eval_mode(ranker):
         _check_relevance(dataset, rows, options)
-        for batch, policy in _policies(ranker, dataset):
+        for batch, judged in _policies(ranker, dataset, policy):
             if deterministic:
-                policy = FixedRanking(policy.mode, policy.mask, batch.relevance.dtype)
+                judged = FixedRanking(judged.mode, judged.mask, batch.relevance.dtype)
             draws = None if posterior is None else _draws_of(posterior, batch, dataset)
             ranked = RankedQueries(
-                policy, batch.relevance, batch.groups, batch.mask, options, generator, draws
+                judged, batch.relevance, batch.groups, batch.mask, options, generator, draws
             )
             with _check.trusted():
                 for name, parts in values.items():
@@ -378,18 +381,20 @@ def _check_relevance(dataset: Queries, rows: Mapping[str, Measure], options: Opt
 
 
 def _policies(
-    ranker: Scorer | Tensor | Sequence[Policy], dataset: Queries
+    ranker: Scorer | Tensor | Sequence[Policy], dataset: Queries, make_policy: MakePolicy
 ) -> Iterator[tuple[Batch, Policy]]:
     """The policies of a ranker, and the queries of each, in float32 at least."""
     if callable(ranker):
-        return _policies_of_scorer(ranker, dataset)
+        return _policies_of_scorer(ranker, dataset, make_policy)
     if isinstance(ranker, Tensor) or getattr(ranker, "ndim", 0) == 1:
-        return _policies_of_scores(torch.as_tensor(ranker), dataset)
+        return _policies_of_scores(torch.as_tensor(ranker), dataset, make_policy)
     return _given_policies(ranker, dataset)
 
 
-def _policies_of_scorer(scorer: Scorer, dataset: Queries) -> Iterator[tuple[Batch, Policy]]:
-    """The Plackett-Luce policies of a scorer, which is fed in its own number format."""
+def _policies_of_scorer(
+    scorer: Scorer, dataset: Queries, make_policy: MakePolicy
+) -> Iterator[tuple[Batch, Policy]]:
+    """The policies of a scorer, which is fed in its own number format."""
     dtype = dataset.features.dtype
     if isinstance(scorer, nn.Module):
         first = next(scorer.parameters(), None)
@@ -398,11 +403,13 @@ def _policies_of_scorer(scorer: Scorer, dataset: Queries) -> Iterator[tuple[Batc
     judged_in = torch.promote_types(dtype, torch.float32)
     for batch in dataset.batches(_BATCH_SIZE, dtype=dtype, reuse=True):
         scores = score(scorer, batch).to(judged_in)
-        yield _judged_in(batch, judged_in), PlackettLuce(scores, _needed_mask(batch))
+        yield _judged_in(batch, judged_in), make_policy(scores, _needed_mask(batch))
 
 
-def _policies_of_scores(scores: Tensor, dataset: Queries) -> Iterator[tuple[Batch, Policy]]:
-    """The Plackett-Luce policies of scores ``(N,)``, in double precision."""
+def _policies_of_scores(
+    scores: Tensor, dataset: Queries, make_policy: MakePolicy
+) -> Iterator[tuple[Batch, Policy]]:
+    """The policies of scores ``(N,)``, in double precision."""
     _check.same_shape("evaluate", "scores", scores, "relevance", dataset.relevance.shape)
     scores = scores.to(dataset.features.device).double()
     lengths = dataset.lengths.tolist()
@@ -411,7 +418,7 @@ def _policies_of_scores(scores: Tensor, dataset: Queries) -> Iterator[tuple[Batc
         padded = torch.zeros_like(batch.relevance)
         for row, query in enumerate(batch.queries.tolist()):
             padded[row, : lengths[query]] = by_query[query]
-        yield batch, PlackettLuce(padded, _needed_mask(batch))
+        yield batch, make_policy(padded, _needed_mask(batch))
 
 
 def _given_policies(policies: Sequence[Policy], dataset: Queries) -> Iterator[tuple[Batch, Policy]]:

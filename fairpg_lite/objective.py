@@ -7,7 +7,7 @@ scores -> policy -> exposure -> plain functions.
 import dataclasses
 import math
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import torch
 from torch import Tensor
@@ -17,12 +17,35 @@ from fairpg_lite.batch import Batch, Queries
 from fairpg_lite.disparity import Disparity, disparity_of
 from fairpg_lite.measures import DISPARITIES, MEASURES
 from fairpg_lite.metrics import Utility
-from fairpg_lite.policy import PlackettLuce
+from fairpg_lite.policy import MakePolicy, PlackettLuce, Policy
 from fairpg_lite.pooling import POOLS, Pool, check_poolable, check_pooled_function, pooled_disparity
 from fairpg_lite.relevance import GAINS, MERITS, Gain, Merit, merit_of
 
 #: Utilities that are linear in exposure; any other is a function of rankings.
 LINEAR_UTILITIES = ("ndcg", "dcg")
+
+
+class Estimator(Protocol):
+    """A way to get exposure with a gradient, beside "sample" and "exact"."""
+
+    def __call__(
+        self,
+        policy: PlackettLuce,
+        position_bias: Tensor | None,
+        generator: torch.Generator | None,
+        /,
+    ) -> Tensor:
+        """Exposure, or an estimate of it, whose gradient in the scores is yours.
+
+        Args:
+            policy: With ``scores (B, n)``.
+            position_bias: ``(n,)``; None is 1/log2(1+j).
+            generator: Where random numbers come from.
+
+        Returns:
+            ``(B, n)``.
+        """
+        ...
 
 
 class Terms(NamedTuple):
@@ -47,8 +70,9 @@ class Objective:
     merit, groups and mask, or None."""
     utility: str | Utility = "ndcg"
     """"ndcg", "dcg", or a function of rankings, relevance and mask, to be maximised."""
-    method: str = "sample"
-    """How exposure gets its gradient, "sample" as in the paper or "exact"."""
+    method: str | Estimator = "sample"
+    """How exposure gets its gradient, "sample" as in the paper, "exact", or a function of policy,
+    position bias and generator (`Estimator`)."""
     samples: int = 10
     """Rankings drawn per query, the paper's S."""
     baseline: str | None = "mean"
@@ -76,12 +100,16 @@ class Objective:
     the whole data set's pooled disparity that is biased, because a disparity is not linear in the
     sums, unless ``batch_size`` is the number of queries. `evaluate` and the validation of a
     training pool the whole data set."""
+    policy: MakePolicy | None = field(default=None, metadata={"stored": "if changed"})
+    """What makes a policy of scores and mask; None is `PlackettLuce`. Another kind is trained with
+    ``method="exact"``, by the gradient of its own exposure."""
 
     def __post_init__(self) -> None:
         self._demand_count("samples")
         self._demand_above_zero("tolerance")
         self._demand_zero_or_more("lam", "entropy")
-        self._demand_choice("method", ("sample", "exact"))
+        self._demand_choice("method", ("sample", "exact"), or_function=True)
+        self._demand_choice("policy", (None,), or_function=True)
         self._demand_choice("baseline", ("mean", "loo", None))
         self._demand_choice("utility", LINEAR_UTILITIES, or_function=True)
         self._demand_choice("disparity", (*DISPARITIES, None), or_function=True)
@@ -151,22 +179,17 @@ class Objective:
             The terms, and the exposure.
         """
         mask = None if bool(batch.mask.all()) else batch.mask
-        policy = PlackettLuce(scores, mask)
+        policy = PlackettLuce(scores, mask) if self.policy is None else self.policy(scores, mask)
         rankings = None
         if self.needs_rankings:
             rankings = policy.sample((self.samples,), generator)
-        if self.method == "exact":
-            exposure = policy.exposure(self.position_bias, self.tolerance)
-        else:
-            exposure = policy.sampled_exposure(
-                self.position_bias, rankings=rankings, baseline=self.baseline
-            )
+        exposure = self._exposure(policy, rankings, generator)
         utility = self._utility(policy, exposure, rankings, batch, mask, ideal)
         # What has no weight is reported, and needs no gradient.
         with torch.set_grad_enabled(torch.is_grad_enabled() and self.lam > 0):
             disparity = self._disparity(exposure, batch, mask)
         with torch.set_grad_enabled(torch.is_grad_enabled() and self.entropy > 0):
-            entropy = policy.softmax_entropy()
+            entropy = self._entropy(policy, exposure)
         return Terms(utility, disparity, entropy), exposure
 
     def pool_of(self, exposure: Tensor, batch: Batch) -> Pool:
@@ -217,9 +240,39 @@ class Objective:
         """Plain values for a result file; functions by module and name, tensors as lists."""
         return {field.name: _plain(getattr(self, field.name)) for field in dataclasses.fields(self)}
 
+    def _exposure(
+        self, policy: Policy, rankings: Tensor | None, generator: torch.Generator | None
+    ) -> Tensor:
+        """Exposure ``(B, n)`` with the gradient that the method gives it."""
+        if self.method == "exact":
+            if isinstance(policy, PlackettLuce):
+                return policy.exposure(self.position_bias, self.tolerance)
+            return policy.exposure(self.position_bias)
+        if not isinstance(policy, PlackettLuce):
+            raise TypeError(
+                f"{type(self).__name__}: method is {self.method!r}, which needs a Plackett-Luce "
+                f"policy, and policy makes a {type(policy).__name__}; choose method='exact'."
+            )
+        if callable(self.method):
+            return self.method(policy, self.position_bias, generator)
+        return policy.sampled_exposure(
+            self.position_bias, rankings=rankings, baseline=self.baseline
+        )
+
+    def _entropy(self, policy: Policy, exposure: Tensor) -> Tensor:
+        """The entropy term ``(B,)``; zeros for a policy that is not one of scores."""
+        if isinstance(policy, PlackettLuce):
+            return policy.softmax_entropy()
+        if self.entropy > 0:
+            raise TypeError(
+                f"{type(self).__name__}: entropy is {self.entropy}, which is that of Plackett-Luce "
+                f"scores, and policy makes a {type(policy).__name__}; choose entropy=0."
+            )
+        return torch.zeros_like(exposure[..., 0])
+
     def _utility(
         self,
-        policy: PlackettLuce,
+        policy: Policy,
         exposure: Tensor,
         rankings: Tensor | None,
         batch: Batch,
@@ -240,6 +293,12 @@ class Objective:
             )
         assert callable(self.utility)
         assert rankings is not None
+        if not isinstance(policy, PlackettLuce):
+            raise TypeError(
+                f"{type(self).__name__}: a utility of your own is differentiated through "
+                f"Plackett-Luce scores, and policy makes a {type(policy).__name__}; choose 'ndcg' "
+                "or 'dcg'."
+            )
         values = self.utility(rankings, batch.relevance, mask=mask)
         return policy.expect(values, rankings, self.baseline)
 

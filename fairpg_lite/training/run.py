@@ -106,7 +106,12 @@ class Run:
             self.ideal = ideals(self.dataset, config, self.dtype)
         self.compiled: Epoch | None = None
         if switch.serves(
-            scorer, self.dataset, config, compiled=config.compiled, epochs=config.epochs
+            scorer,
+            self.dataset,
+            config,
+            self.optimizer,
+            compiled=config.compiled,
+            epochs=config.epochs,
         ):
             self.compiled = Epoch(
                 scorer, self.dataset, config, self.optimizer, batch_size=config.batch_size
