@@ -65,7 +65,7 @@ class Objective:
     gain: str | Gain = "exponential"
     """Gain of a relevance in NDCG and DCG, "exponential", "linear", "binary" or a function."""
     pooled: str = "query"
-    """Which documents the disparity compares: "query", those of each query; "item", the sums of
+    """Which documents the disparity compares, "query", those of each query; "item", the sums of
     each item over the queries in which its id occurs; "dataset", the documents of all queries as
     one list (`fairpg_lite.pooling`).
 
