@@ -6,7 +6,7 @@ scores -> policy -> exposure -> plain functions.
 
 import dataclasses
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import torch
@@ -64,8 +64,9 @@ class Objective:
     `evaluate` integrates to 1e-10."""
     gain: str | Gain = "exponential"
     """Gain of a relevance in NDCG and DCG, "exponential", "linear", "binary" or a function."""
-    pooled: str = "query"
-    """Which documents the disparity compares, "query", those of each query; "item", the sums of
+    # Results are stored that were made before there was this field.
+    pooled: str = field(default="query", metadata={"stored": "if changed"})
+    """Which documents the disparity compares: "query", those of each query; "item", the sums of
     each item over the queries in which its id occurs; "dataset", the documents of all queries as
     one list (`fairpg_lite.pooling`).
 
