@@ -90,7 +90,7 @@ class Objective:
     """Gain of a relevance in NDCG and DCG, "exponential", "linear", "binary" or a function."""
     # Results are stored that were made before there was this field.
     pooled: str = field(default="query", metadata={"stored": "if changed"})
-    """Which documents the disparity compares: "query", those of each query; "item", the sums of
+    """Which documents the disparity compares, "query", those of each query; "item", the sums of
     each item over the queries in which its id occurs; "dataset", the documents of all queries as
     one list (`fairpg_lite.pooling`).
 
