@@ -25,7 +25,7 @@ JOBS   ?= 1
 ARGS   ?=
 PAGE   ?= coursework/assignment.ipynb
 
-.PHONY: help setup book reproduce pdf lab handout slides test check portable fragile lint style format bench run-chapters lock clean
+.PHONY: help setup book reproduce pdf lab handout grade slides test check portable fragile lint style format bench run-chapters lock clean
 
 help:  ## list these commands
 	@echo "fairpg-lite: fairness of exposure in learning to rank"
@@ -52,10 +52,16 @@ pdf: book  ## print the whole book to _build/fairpg-lite.pdf (needs Chromium)
 
 lab: setup  ## open the assignment and the chapters in JupyterLab; PAGE=01_ten_candidates.ipynb
 	cd book && PYTHONPATH="$(CURDIR)/book:$$PYTHONPATH" $(abspath $(BIN))/jupyter-lab \
-	  --ServerApp.root_dir=. --LabApp.default_url=/lab/tree/$(PAGE)
+	  --ServerApp.root_dir=. --LabApp.default_url=/lab/tree/$(PAGE) \
+	  --ContentsManager.hide_globs="['solution.*', '__pycache__', '*.pyc', '.DS_Store', '*~']"
 
 handout: setup  ## make the students' zip of the coursework; ARGS="--week 1" for one of four
 	$(BIN)/python -m tools.for_teachers handout $(ARGS)
+
+grade: setup  ## grade a class: CLASS=folder WEEK=2 GRADES=folder ARGS="--jobs 2"
+	@test -n "$(CLASS)" || { echo 'Say which folder holds the submissions: make grade CLASS=folder'; exit 2; }
+	PYTHONPATH="$(CURDIR):$(CURDIR)/book/coursework" $(BIN)/python -m checker grade "$(CLASS)" \
+	  --out "$(or $(GRADES),_build/grades)" $(if $(WEEK),--week $(WEEK)) $(ARGS)
 
 slides: book  ## make slides of chapters 1 to 8, with notes, in _build/slides
 	$(BIN)/python -m tools.make_slides

@@ -1,6 +1,8 @@
-"""Grade one submission as Gradescope wants it: `python gradescope_run.py SUBMISSION results.json`.
+"""Grade one submission as Gradescope wants it: `gradescope_run.py SUBMISSION results.json [WEEK]`.
 
 `python -m tools.for_teachers gradescope` packs this file with the checker and the module.
+Gradescope runs every submission in a container of its own; where bubblewrap works inside, that is
+used as well.
 """
 
 from __future__ import annotations
@@ -10,9 +12,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from checker import TASKS
-from checker.__main__ import submissions
-from checker.grade import Result, mark
+from checker import TASKS, tasks_of
+from checker.bubblewrap import find_sandbox
+from checker.collect import submissions
+from checker.grade import Result, mark, ungraded
 
 
 def as_gradescope(result: Result) -> dict[str, Any]:
@@ -25,19 +28,36 @@ def as_gradescope(result: Result) -> dict[str, Any]:
             "output": result.messages[task],
             "output_format": "text",
         }
-        for task in TASKS
+        for task in result.points
     ]
-    return {"tests": tests, "output": "\n".join(result.notes), "stdout_visibility": "hidden"}
+    notes = [f"Nothing was graded: {result.reason}."] if result.reason else result.notes
+    return {"tests": tests, "output": "\n".join(notes), "stdout_visibility": "hidden"}
 
 
-def main(submission: str, results: str) -> int:
+def graded(submission: Path, tasks: list[str]) -> Result:
+    """The result of what was handed in: the best of the notebooks there."""
     try:
-        found = list(submissions(Path(submission)).values())
-        told = as_gradescope(mark("submission", found[0], timeout=120.0))
+        found = submissions(submission)
     except FileNotFoundError as error:
-        told = {"score": 0, "output": str(error)}
+        return ungraded("submission", str(error), tasks)
+    notebooks = [path for one in found for path in one.notebooks]
+    if not notebooks:
+        reasons = "; ".join(f"{one.student}: {one.reason}" for one in found)
+        return ungraded("submission", reasons, tasks)
+    sandbox = find_sandbox((str(submission.resolve()),))
+    results = [mark("submission", path, sandbox, tasks=tasks, timeout=120.0) for path in notebooks]
+    best = max(results, key=lambda result: (not result.reason, result.total))
+    if len(results) > 1:
+        listed = ", ".join(path.name for path in notebooks)
+        best.notes.insert(0, f"{len(results)} notebooks: {listed}. The best counts.")
+    return best
+
+
+def main(submission: str, results: str, week: str = "") -> int:
+    tasks = tasks_of(int(week) if week else None)
     target = Path(results)
     target.parent.mkdir(parents=True, exist_ok=True)
+    told = as_gradescope(graded(Path(submission), tasks))
     target.write_text(json.dumps(told), encoding="utf-8")
     return 0
 

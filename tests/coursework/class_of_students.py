@@ -1,11 +1,13 @@
 """A class of made-up students with the rows of the table that each of them should get.
 
-`python tests/class_of_students.py FOLDER N` writes N notebooks, grades them as a teacher does, and
-compares the table with the expected one row by row (PYTHONPATH=.:book:book/coursework).
+`python tests/coursework/class_of_students.py FOLDER N` writes N submissions, grades them as a
+teacher does, and compares the table with the expected one row by row
+(PYTHONPATH=.:book:book/coursework:tests).
 """
 
 import csv
 import json
+import os
 import re
 import sys
 from pathlib import Path
@@ -13,6 +15,7 @@ from pathlib import Path
 import jupytext
 
 from checker import TASKS, disparities, learning
+from checker.names import as_cell, as_text
 from fairpg_lite.disparity import group_disparity, individual_disparity
 from tools import make_coursework as tool
 
@@ -26,16 +29,35 @@ def code(name):
 
 
 def by_hand(seed):
+    """D_ind, D_group, and D_group after the exchange."""
     three = disparities.three_documents(seed)
-    return float(individual_disparity(*three[:2])), float(group_disparity(*three))
+    swapped = disparities.reversed_exposure(three)
+    return (
+        float(individual_disparity(*three[:2])),
+        float(group_disparity(*three)),
+        float(group_disparity(*swapped)),
+    )
+
+
+def gaps_by_hand(seed):
+    """What a two-sided D_group gives instead of the last two of `by_hand`."""
+    three = disparities.three_documents(seed)
+    return [
+        float(disparities.two_sided_groups(*documents))
+        for documents in (three, disparities.reversed_exposure(three))
+    ]
+
+
+def lines_by_hand(d_ind, d_group, swapped):
+    return f"d_ind_hand = {d_ind:.3f}\nd_group_hand = {d_group:.3f}\nd_swapped_hand = {swapped:.3f}"
 
 
 def typed(seed):
     """What somebody who works by hand types for tasks 4a and 7b."""
-    d_ind, d_group = by_hand(seed)
+    d_ind, d_group, swapped = by_hand(seed)
     lam, cost = learning.halved(learning.tradeoff(seed))
     return {
-        "task4a": f"d_ind_by_hand = {d_ind:.3f}\nd_group_by_hand = {d_group:.3f}",
+        "task4a": lines_by_hand(d_ind, d_group, swapped),
         "task7b": f"lam_half = {lam}\nndcg_cost = {cost:.4f}",
     }
 
@@ -121,7 +143,8 @@ NEST = """    import os
 SEED = """import os
 for number in os.listdir("/proc/self/fd"):
     try:
-        os.write(int(number), b'{"seed": 1%s, "handed": ["task4a"]}\\n' % (b'0' * 40))
+        said = b'{"seed": 1%s, "week": 0, "taken": [], "handed": ["task4a"]}\\n'
+        os.write(int(number), said % (b'0' * 40))
     except OSError:
         pass
 """
@@ -134,8 +157,9 @@ checker.three_documents()
 """
 CLOCK = "import time\ntime.process_time = time.perf_counter = time.monotonic = lambda: 0.0"
 ENUMERATE = """        lists = torch.tensor(list(permutations(range(n))))
-        p = fpg.PlackettLuce(scores).log_prob(lists).exp()
-        exposure[i] = (p @ fpg.ranking_exposure(lists, v))[i]"""
+        placed = scores[lists]
+        p = (placed - placed.flip(-1).logcumsumexp(-1).flip(-1)).sum(-1).exp()
+        exposure[i] = (p @ v[lists.argsort(-1)])[i]"""
 NETWORK = """    import socket
     try:
         socket.create_connection(("127.0.0.1", 9), timeout=2)
@@ -145,7 +169,17 @@ NETWORK = """    import socket
     except OSError:
         return torch.zeros(())
     return torch.ones(())"""
-STYLES = "import sys\nsys.path.insert(0, TESTS)\nimport planted_submissions as planted"
+
+
+def right_answers():
+    """The right answers of planted_submissions.py as a cell: a sandbox does not see the file."""
+    text = Path(__file__).with_name("planted_submissions.py").read_text()
+    text = text.split("# --- wrong answers")[0]
+    text = re.sub(r"^from oracles import .*$", "", text, flags=re.M)
+    return f"import types\nplanted = types.ModuleType('planted')\nexec({text!r}, planted.__dict__)"
+
+
+STYLES = right_answers()
 ARGUMENTS = {
     "task1a": "scores, ranking",
     "task2": "scores, samples, generator",
@@ -168,9 +202,39 @@ def styled(functions, wrap="{}"):
     }
 
 
-LOG = "    return fpg.PlackettLuce(scores).log_prob(ranking)"
-SUM = "    return fpg.ranking_exposure(rankings, fpg.position_bias(rankings.shape[1])).sum(0)"
-NO_MASK = "    return fpg.individual_disparity(exposure, merit)"
+LOG = """    placed = scores[ranking]
+    return (placed - placed.flip(0).logcumsumexp(0).flip(0)).sum()"""
+SUM = """    v = 1 / torch.log2(torch.arange(2.0, rankings.shape[1] + 2))
+    paid = torch.zeros(rankings.shape)
+    return paid.scatter(1, rankings, v.expand(rankings.shape)).sum(0)"""
+NO_MASK = """    keep = merit > 0
+    ratio, merit = exposure[keep] / merit[keep], merit[keep]
+    in_h = merit[:, None] >= merit
+    if not in_h.any():
+        return torch.zeros(())
+    return ((ratio[:, None] - ratio).clamp(min=0) * in_h).sum() / in_h.sum()"""
+MODULE = "    return fpg.PlackettLuce(scores).log_prob(ranking).exp()"
+MEAN_OF_RATIOS = """    if mask is not None:
+        exposure, merit, groups = exposure[mask], merit[mask], groups[mask]
+    sides = [groups == k for k in (0, 1)]
+    if min(float(merit[side].sum()) for side in sides) == 0:
+        return torch.zeros(())
+    ratio = [(exposure[s] / merit[s])[merit[s] > 0].mean() for s in sides]
+    lead = merit[sides[0]].mean() - merit[sides[1]].mean()
+    gap = ratio[0] - ratio[1]
+    return gap.abs() if lead == 0 else (gap * lead.sign()).clamp(min=0)"""
+SIGNED = """    real = torch.ones_like(exposure) if mask is None else mask.double()
+    first = (groups == 0) * real
+    paid = (exposure * first).sum(-1) / (exposure * real).sum(-1)
+    due = (merit * first).sum(-1) / (merit * real).sum(-1).clamp(min=1e-9)
+    return paid - due"""
+BLIND = SIGNED.replace("return paid - due", "return (paid - due).relu()")
+FLOOR = """    if mask is not None:
+        exposure, merit = exposure * mask, merit * mask
+    share = exposure / exposure.sum(-1, keepdim=True)
+    total = merit.sum(-1, keepdim=True).clamp(min=1e-9)
+    return (0.75 * merit / total - share).relu().sum(-1)"""
+SQUARED = "    return fpg.group_disparity(exposure, merit, groups, mask=mask) ** 2"
 #: name: (what replaces answers, cells to put first, points that differ from full)
 KINDS = {
     "right": ({}, [], {}),
@@ -205,6 +269,31 @@ KINDS = {
     "reader": ({"task3a": READ}, [], {"task3a": 0}),
     "writer": ({}, [WRITE], {}),
     "caller": ({"task3a": NETWORK}, [], {"task3a": 0}),
+    "module_caller": ({"task1a": MODULE}, [], {"task1a": 0}),
+    "mean_of_ratios": ({"task4c": MEAN_OF_RATIOS}, [], {"task4c": 0}),
+    "signed": ({"task8": SIGNED}, [], {"task8": 0}),
+    "blind": ({"task8": BLIND}, [], {"task8": 0}),
+    "floor": ({"task8": FLOOR}, [], {"task8": 4}),
+    "squared": ({"task8": SQUARED}, [], {"task8": 4}),
+    "two_sided_by_hand": ("typed two-sided", [], {"task4a": 4}),
+    "swapped_by_hand": ("typed swapped", [], {"task4a": None}),
+    "no_checks": ({}, [], {}),
+    "downhill": ("downhill", [], {"task6": 0}),
+}
+#: What else may lie in a folder of submissions, and whether it is worth a right notebook's points.
+ENTRIES = {
+    "garbage": False,
+    "py_file": False,
+    "empty_folder": False,
+    "folder_as_notebook": False,
+    "link": False,
+    "pipe": False,
+    "huge": False,
+    "two_notebooks": True,
+    "formula": True,
+    "tag": True,
+    "newline": True,
+    "latin_1": True,
 }
 
 
@@ -212,7 +301,14 @@ def student(kind, seed, folder, only=None):
     """The text of a notebook, and the row of points it should get."""
     change, first, differ = KINDS[kind]
     answers = solutions()
-    if isinstance(change, str):
+    if change == "downhill":
+        answers["task6"] = answers["task6"].replace("theta + lr * step", "theta - lr * step")
+    elif change == "typed two-sided":
+        answers["task4a"] = lines_by_hand(by_hand(seed)[0], *gaps_by_hand(seed))
+    elif change == "typed swapped":
+        d_ind, d_group, swapped = by_hand(seed)
+        answers["task4a"] = lines_by_hand(d_group, d_ind, swapped)
+    elif isinstance(change, str):
         numbers = typed(seed if change == "typed" else seed + 1)
         answers |= numbers
     else:
@@ -223,10 +319,11 @@ def student(kind, seed, folder, only=None):
         "SUBMISSIONS": folder,
         "GRADES": folder.parent / "grades.csv",
         "SOLUTION": tool.SOLUTION,
-        "TESTS": Path(__file__).resolve().parents[1],
     }
     lines = [f"{name} = {str(path)!r}" for name, path in names.items()]
     sources = ["\n".join(lines), *first, *cells(seed, answers, only)]
+    if kind == "no_checks":
+        sources = [re.sub(r"^points = check", "# points = check", s, flags=re.M) for s in sources]
     made = [
         {
             "cell_type": "code",
@@ -242,7 +339,7 @@ def student(kind, seed, folder, only=None):
     points |= {task: n for task, n in differ.items() if only is None or task in only}
     if kind == "neighbour":  # half the points for each number that two seeds happen to share
         own, other = by_hand(seed), by_hand(seed + 1)
-        points["task4a"] = 3 * sum(
+        points["task4a"] = 2 * sum(
             abs(a - round(b, 3)) <= 0.001 for a, b in zip(own, other, strict=True)
         )
         points["task7b"] = 0 if only is not None else None
@@ -250,23 +347,62 @@ def student(kind, seed, folder, only=None):
 
 
 def make_class(folder, kinds, only=None, first_seed=3000):
-    """Write one notebook per entry of ``kinds``; the expected points of each student."""
+    """Write one entry for each of ``kinds``; the expected points of each student."""
     folder.mkdir(parents=True, exist_ok=True)
     rows = {}
     for number, kind in enumerate(kinds):
         name = f"{number:03}_{kind}"
-        if kind == "garbage":
-            (folder / f"{name}.ipynb").write_text("this is no notebook")
-            rows[name] = dict.fromkeys(FULL, 0)
+        if kind in ENTRIES:
+            student_name, points = make_entry(folder, name, kind, first_seed + number, only)
+            rows[as_cell(as_text(student_name))] = points
             continue
         text, rows[name] = student(kind, first_seed + number, folder, only)
         (folder / f"{name}.ipynb").write_text(text)
     return rows
 
 
+def make_entry(folder, name, kind, seed, only):
+    """Write something odd; the name of its row and the points."""
+    nothing = dict.fromkeys(FULL, 0)
+    right, points = student("right", seed, folder, only)
+    notebook = folder / f"{name}.ipynb"
+    if kind == "garbage":
+        notebook.write_text("this is no notebook")
+    elif kind == "py_file":
+        (folder / f"{name}.py").write_text("x = 1")
+        return f"{name}.py", nothing
+    elif kind == "empty_folder":
+        (folder / name).mkdir()
+    elif kind == "folder_as_notebook":
+        notebook.mkdir()
+        (notebook / "inside.ipynb").write_text(right)
+    elif kind == "link":
+        notebook.symlink_to("/etc/passwd")
+    elif kind == "pipe":
+        os.mkfifo(notebook)
+    elif kind == "huge":
+        with notebook.open("wb") as file:
+            file.truncate(2**30)
+    elif kind == "two_notebooks":
+        (folder / name).mkdir()
+        blank = [{"cell_type": "code", "source": text} for text in cells(seed, {}, only)]
+        first = {"cells": blank, "metadata": {}, "nbformat": 4, "nbformat_minor": 4}
+        (folder / name / "assignment-0.ipynb").write_text(json.dumps(first))
+        (folder / name / "assignment-1.ipynb").write_text(right)
+    else:
+        name = {
+            "formula": '=HYPERLINK("x","marks")',
+            "tag": f"{name}<script>alert(1)<",
+            "newline": f"-{name}\nline",
+            "latin_1": os.fsdecode(b"M\xfcller_" + name.encode()),
+        }[kind]
+        Path(f"{folder}/{name}.ipynb").write_text(right)
+    return name, points if ENTRIES[kind] else nothing
+
+
 def mismatches(table, rows):
     """What a table of grades has otherwise than expected; None stands for any number."""
-    with Path(table).open(newline="") as file:
+    with Path(table).open(newline="", encoding="utf-8") as file:
         found = {row["student"]: row for row in csv.DictReader(file)}
     wrong = [f"{name}: no row" for name in rows if name not in found]
     wrong += [f"{name}: nobody of that name" for name in found if name not in rows]
@@ -281,15 +417,14 @@ def mismatches(table, rows):
 
 
 def main(target, size):
-    every = [*KINDS, "garbage"]
+    every = [*KINDS, *ENTRIES]
     others = ["right", "by_hand", "slips", "neighbour", "half_done", "numpy", "single"]
     kinds = every + [others[k % len(others)] for k in range(size - len(every))]
     rows = make_class(target / "submissions", kinds[:size])
-    paths = ["--out", str(target / "grades.csv"), "--feedback", str(target / "feedback")]
-    command([str(target / "submissions"), *paths, "--timeout", "30", "--jobs", "2"])
-    wrong = mismatches(target / "grades.csv", rows)
-    pages = len(list((target / "feedback").glob("*.txt")))
-    head = (target / "grades.csv").read_text().splitlines()[:8]
+    command([str(target / "submissions"), "--out", str(target / "out"), "--timeout", "30"])
+    wrong = mismatches(target / "out" / "grades.csv", rows)
+    pages = len(list((target / "out" / "feedback").glob("*.txt")))
+    head = (target / "out" / "grades.csv").read_text().splitlines()[:8]
     print(*head, f"{len(rows)} rows expected, {pages} pages, {len(wrong)} mismatches", sep="\n")
     print(*wrong, sep="\n")
     return bool(wrong) or pages != len(rows)

@@ -1,10 +1,12 @@
 """Submissions to the coursework, right ones in several styles and wrong ones as people write them.
 
-None of the wrong ones may pass, none of the right ones may be refused: test_coursework.py.
+None of the wrong ones may pass, none of the right ones may be refused, whatever the seed:
+test_coursework.py.
 """
 
 import itertools
 import math
+from functools import partial
 
 import numpy as np
 import torch
@@ -243,6 +245,26 @@ def pure_python_race(scores):
     return exposure
 
 
+def torch_race(scores):
+    """The race in one go, in whatever precision the scores have."""
+    n = len(scores)
+    w = scores.softmax(-1)
+    x = torch.arange(-3.7, math.log(40) - math.log(float(w.min())), 0.25, dtype=scores.dtype)
+    t = torch.exp(x - torch.exp(-x))
+    dt = t * (1 + torch.exp(-x)) * 0.25
+    exposure = []
+    for i in range(n):
+        ahead = torch.zeros(len(t), n, dtype=scores.dtype)
+        ahead[:, 0] = 1
+        for j in range(n):
+            if j != i:
+                p = -torch.expm1(-w[j] * t)[:, None]
+                ahead = (1 - p) * ahead + p * ahead.roll(1, -1)
+        paid = ahead @ bias(n).to(scores.dtype)
+        exposure.append((w[i] * torch.exp(-w[i] * t) * paid * dt).sum())
+    return torch.stack(exposure)
+
+
 def numpy_d_ind(exposure, merit, mask=None):
     v, m = np.asarray(exposure), np.asarray(merit)
     keep = m > 0 if mask is None else (m > 0) & np.asarray(mask)
@@ -282,12 +304,17 @@ def module_loop(data, lam, lr, epochs, samples, seed):
         for batch in data.batches(1, True, order):
             policy = fpg.PlackettLuce(batch.features @ theta)
             rankings = policy.sample((samples,), draws)
-            v = policy.exposure(method="sample", rankings=rankings)
+            v = sampled_exposure(policy, rankings)
             u = fpg.expected_ndcg(v, batch.relevance)
             d = fpg.group_disparity(v, batch.relevance, batch.groups)
             (step,) = torch.autograd.grad((u - lam * d).sum(), theta)
             theta = (theta + lr * step).detach().requires_grad_()
     return theta.detach().numpy()
+
+
+def gap_of_shares(exposure, merit, groups, mask):
+    """A right answer to task 8: the group's share of exposure less its share of merit, squared."""
+    return signed_gap(exposure, merit, groups, mask).square()
 
 
 def squared_shares(exposure, merit, groups, mask):
@@ -296,6 +323,13 @@ def squared_shares(exposure, merit, groups, mask):
     v, m = exposure * real, merit * real
     due = v.sum(-1, keepdim=True) * m / m.sum(-1, keepdim=True).clamp(min=1e-12)
     return (v - due).square().sum(-1) / real.sum(-1)
+
+
+def enumerated(scores, value):
+    """With the module's probabilities, which task 1b allows."""
+    rankings = torch.tensor(list(itertools.permutations(range(len(scores)))))
+    p = fpg.PlackettLuce(scores).log_prob(rankings).exp()
+    return sum(p[k] * value(r) for k, r in enumerate(rankings))
 
 
 #: Right answers that must not be refused, by task.
@@ -311,7 +345,7 @@ STYLES = {
     "3a NumPy": ("task3a", numpy_payments),
     "3a float32": ("task3a", in_single_precision(sampled)),
     "3b pure Python": ("task3b", pure_python_race),
-    "3b float32": ("task3b", in_single_precision(lambda s: fpg.PlackettLuce(s).exposure())),
+    "3b float32": ("task3b", in_single_precision(torch_race)),
     "4b NumPy": ("task4b", numpy_d_ind),
     "4b float32": ("task4b", in_single_precision(d_ind)),
     "4c NumPy": ("task4c", numpy_d_group),
@@ -322,6 +356,8 @@ STYLES = {
     "7a rounded": ("task7a", lambda *x: [[round(v, 3) for v in row] for row in sweep(*x)]),
     "7a tensor": ("task7a", lambda *x: torch.tensor(sweep(*x))),
     "8 squares": ("task8", squared_shares),
+    "8 gap of shares": ("task8", gap_of_shares),
+    "1b module": ("task1b", lambda s, value: enumerated(s, value)),
 }
 
 
@@ -355,8 +391,9 @@ def with_enumeration(scores):
 
 def with_all_lists_at_once(scores):
     rankings = torch.tensor(list(itertools.permutations(range(len(scores)))))
-    p = fpg.PlackettLuce(scores).log_prob(rankings).exp()
-    return p @ fpg.ranking_exposure(rankings, bias(len(scores)))
+    placed = scores[rankings]
+    log_p = (placed - placed.flip(-1).logcumsumexp(-1).flip(-1)).sum(-1)
+    return log_p.exp() @ bias(len(scores))[rankings.argsort(-1)]
 
 
 def antithetic(scores, samples, generator):
@@ -411,8 +448,8 @@ def share_of_nothing(exposure, merit, groups, mask):
 
 
 def nearly_d_ind(exposure, merit, groups, mask):
-    small = 1e-4 * fpg.group_disparity(exposure, merit, groups, mask)
-    return fpg.individual_disparity(exposure, merit, mask) + small
+    small = 1e-4 * fpg.group_disparity(exposure, merit, groups, mask=mask)
+    return fpg.individual_disparity(exposure, merit, mask=mask) + small
 
 
 def with_multinomial(scores, samples, generator):
@@ -420,7 +457,126 @@ def with_multinomial(scores, samples, generator):
     return torch.multinomial(p, len(scores), generator=generator)
 
 
+def signed_gap(exposure, merit, groups, mask):
+    """Group 0's share of exposure less its share of merit: negative when group 1 is ahead."""
+    real = torch.ones_like(exposure) if mask is None else mask.to(exposure.dtype)
+    first = (groups == 0) * real
+    paid = (exposure * first).sum(-1) / (exposure * real).sum(-1)
+    due = (merit * first).sum(-1) / (merit * real).sum(-1).clamp(min=1e-9)
+    return paid - due
+
+
+def below_floor(exposure, merit, groups, mask=None):
+    """Chapter 7's own example."""
+    if mask is not None:
+        exposure, merit = exposure * mask, merit * mask
+    share = exposure / exposure.sum(-1, keepdim=True)
+    total = merit.sum(-1, keepdim=True).clamp(min=1e-9)
+    return (0.75 * merit / total - share).relu().sum(-1)
+
+
+def relevant_only(exposure, merit, groups, mask=None):
+    """D_group over documents with merit alone, as in the authors' code."""
+    keep = merit > 0 if mask is None else (merit > 0) & mask
+    return d_group(exposure[keep], merit[keep], groups[keep])
+
+
+def mean_of_ratios(exposure, merit, groups, mask=None):
+    if mask is not None:
+        exposure, merit, groups = exposure[mask], merit[mask], groups[mask]
+    sides = [groups == k for k in (0, 1)]
+    if any(not side.any() or merit[side].sum() == 0 for side in sides):
+        return torch.zeros(())
+    ratio = [(exposure[side] / merit[side])[merit[side] > 0].mean() for side in sides]
+    means = [merit[side].mean() for side in sides]
+    if means[0] == means[1]:
+        return (ratio[0] - ratio[1]).abs()
+    high = 0 if means[0] > means[1] else 1
+    return (ratio[high] - ratio[1 - high]).relu()
+
+
+def no_nan(function):
+    """Multiplies by the mask, so that NaN in the padding spreads."""
+
+    def answer(exposure, merit, *rest):
+        mask = rest[-1] if rest else None
+        if mask is None:
+            return function(exposure, merit, *rest)
+        value = function(exposure, merit, *rest)
+        return value + 0 * (exposure * mask).sum()
+
+    return answer
+
+
+def by_arrival(scores, samples, generator):
+    """Arrival times -log U / exp(s): ties where two scores underflow."""
+    u = torch.rand(samples, len(scores), generator=generator)
+    return (-u.log() / scores.exp()).argsort(-1)
+
+
+def sampled_not_exact(scores):
+    g = torch.Generator()
+    g.seed()
+    return sampled(sampler(scores, 2000, g))
+
+
+def student_loop(data, lam, lr, epochs, samples, seed, *, variant=""):
+    """Task 6 with torch's optimisers and autograd, and one of the usual slips."""
+    order = torch.Generator().manual_seed(2 * seed)
+    draws = torch.Generator().manual_seed(2 * seed + 1)
+    theta = torch.zeros(data.n_features, requires_grad=True)
+    kind = torch.optim.Adam if variant == "Adam" else torch.optim.SGD
+    optimizer = kind([theta], lr=lr)
+    for _ in range(epochs):
+        if variant == "one step per epoch":
+            optimizer.zero_grad()
+        for batch in data.batches(1, True, order):
+            if variant == "reseeded":
+                draws = torch.Generator().manual_seed(2 * seed + 1)
+            policy = fpg.PlackettLuce(batch.features @ theta)
+            stream = None if variant == "draws not used" else draws
+            rankings = policy.sample((samples,), stream)
+            v = sampled_exposure(policy, rankings)
+            again = v
+            if variant == "second draw":
+                again = sampled_exposure(policy, policy.sample((samples,), draws))
+            if variant == "exact":
+                v = again = policy.exposure()
+            merit = batch.relevance
+            if variant == "merit is gain":
+                merit = 2**merit - 1
+            u = fpg.expected_ndcg(v, batch.relevance)
+            d = fpg.group_disparity(again, merit, batch.groups)
+            loss = -(u - lam * d).sum()
+            if variant not in ("not zeroed", "one step per epoch"):
+                optimizer.zero_grad()
+            loss.backward()
+            if variant != "one step per epoch":
+                optimizer.step()
+        if variant == "one step per epoch":
+            optimizer.step()
+    return theta.detach()
+
+
+def sampled_exposure(policy, rankings):
+    return policy.sampled_exposure(rankings=rankings)
+
+
+def positives(exposure, merit, mask):
+    """|H| over the number of its pairs with a positive term."""
+    n = range(len(merit)) if mask is None else torch.nonzero(mask).flatten().tolist()
+    pairs = [(i, j) for i in n for j in n if merit[i] >= merit[j] > 0]
+    ahead = [exposure[i] / merit[i] > exposure[j] / merit[j] for i, j in pairs]
+    return len(pairs) / max(1, sum(map(bool, ahead)))
+
+
+def best_dcg(relevance):
+    gain = 2**relevance - 1
+    return (gain.sort(descending=True).values * bias(len(gain))).sum()
+
+
 HALF = "not at the edges"
+OWN = "asks for lines of your own"
 # (task, a wrong answer as a student writes it, words that the message must hold)
 WRONG = {
     "1a log": ("task1a", lambda s, r: probability(s, r).log(), "logarithm"),
@@ -492,7 +648,7 @@ WRONG = {
         "natural logarithm",
     ),
     "3a a factor": ("task3a", lambda r: sampled(r) * math.log(2), ".6931 times the right one"),
-    "3a always 0": ("task3a", lambda r: 0 * sampled(r), "Your answer is always 0."),
+    "3a always 0": ("task3a", lambda r: 0 * sampled(r), "Your answer is 0 on every input."),
     "3a indices": ("task3a", lambda r: bias(r.shape[1])[r].mean(0), "as if they were positions"),
     "3a sum": ("task3a", lambda r: payments(r).sum(0), "sum over the samples"),
     "3a no mean": ("task3a", payments, "the mean over them"),
@@ -505,6 +661,7 @@ WRONG = {
     "3b not conserved": ("task3b", lambda s: s.softmax(0) * bias(len(s)).sum() / 2, "goes to some"),
     "3b enumeration": ("task3b", with_enumeration, "all n! rankings is too slow"),
     "3b all at once": ("task3b", with_all_lists_at_once, "all n! rankings is too slow"),
+    "3b sampled": ("task3b", sampled_not_exact, "something is drawn at random"),
     "4b two-sided": ("task4b", lambda *x: d_ind(*x, hinge=torch.abs), "one-sided"),
     "4b reversed": ("task4b", lambda *x: d_ind(*x, hinge=lambda y: (-y).relu()), "reversed"),
     "4b no hinge": ("task4b", lambda *x: d_ind(*x, hinge=lambda y: y), "max(0, ...) is missing"),
@@ -542,13 +699,21 @@ WRONG = {
     "6 downhill": ("task6", lambda *x: loop(*x, scale=-1.0), "run downhill"),
     "6 summed": ("task6", lambda *x: loop(*x, scale=8.0), "averages it"),
     "6 G factor": ("task6", lambda *x: loop(*x, group=lambda *y: d_group(*y, v=torch.sum)), "|G|"),
-    "6 per list": ("task6", lambda *x: loop(*x, per_list=True), "look at the disparity"),
+    "6 per list": (
+        "task6",
+        lambda *x: loop(*x, per_list=True),
+        "for each ranking and then averaged",
+    ),
     "6 through fit": ("task6", through_fit, "calls `fit`"),
     "7a one generator": ("task7a", one_stream, "share one generator"),
     "7a carried on": ("task7a", lambda *x: sweep(*x, fresh=False), "Make a new scorer"),
     "7a swapped": ("task7a", lambda *x: sweep(*x, figures=("d_group", "ndcg")), "swapped"),
-    "8 copied": ("task8", lambda v, m, g, k: fpg.group_disparity(v, m, g, k), "D_group up to"),
-    "8 scaled copy": ("task8", lambda v, m, g, k: 7 * fpg.individual_disparity(v, m, k), "D_ind"),
+    "8 copied": ("task8", lambda v, m, g, k: fpg.group_disparity(v, m, g, mask=k), "D_group up to"),
+    "8 scaled copy": (
+        "task8",
+        lambda v, m, g, k: 7 * fpg.individual_disparity(v, m, mask=k),
+        "D_ind",
+    ),
     "8 nearly a copy": ("task8", nearly_d_ind, "D_ind up to a factor, or so near"),
     "8 NaN": ("task8", share_of_nothing, "nobody in a query has merit"),
     "8 one number": ("task8", lambda *x: moved_share(*x).sum(), "one value per query"),
@@ -562,4 +727,109 @@ WRONG = {
         "another order",
     ),
     "8 no mask": ("task8", lambda v, m, g, k: moved_share(v, m, g, None), "mask has no effect"),
+    "1a module": (
+        "task1a",
+        lambda s, r: fpg.PlackettLuce(s).log_prob(r).exp(),
+        f"`PlackettLuce.log_prob` of fairpg_lite. This task {OWN}",
+    ),
+    "2 module": ("task2", lambda s, n, g: fpg.PlackettLuce(s).sample((n,), g), OWN),
+    "3a module": (
+        "task3a",
+        lambda r: fpg.ranking_exposure(r, bias(r.shape[1])).mean(0),
+        OWN,
+    ),
+    "3b module": ("task3b", lambda s: fpg.PlackettLuce(s).exposure(), OWN),
+    "4b module": (
+        "task4b",
+        lambda v, m, mask=None: fpg.individual_disparity(v, m, mask=mask),
+        OWN,
+    ),
+    "4c module": (
+        "task4c",
+        lambda v, m, g, mask=None: fpg.group_disparity(v, m, g, mask=mask),
+        OWN,
+    ),
+    "1a negated": ("task1a", lambda s, r: probability(-s, r), "wrong sign"),
+    "1a ranking ignored": (
+        "task1a",
+        lambda s, r: probability(s, torch.arange(len(s))),
+        "no effect",
+    ),
+    "2 arrival": ("task2", by_arrival, HALF),
+    "4b NaN": ("task4b", no_nan(lambda v, m, mask=None: d_ind(v, m, mask)), "holds NaN"),
+    "4b positives": (
+        "task4b",
+        lambda v, m, mask=None: d_ind(v, m, mask) * positives(v, m, mask),
+        "mean of the positive terms",
+    ),
+    "4c relevant only": ("task4c", relevant_only, "Only documents with merit are counted"),
+    "4c mean of ratios": ("task4c", mean_of_ratios, "ratio of the means"),
+    "4c NaN in padding": ("task4c", no_nan(d_group), "holds NaN"),
+    "5 inverse": (
+        "task5",
+        lambda s, rel, r: dcg_gradient(s, rel, r.argsort(-1)),
+        "holds documents",
+    ),
+    "5 NDCG": (
+        "task5",
+        lambda s, rel, r: dcg_gradient(s, rel, r) / best_dcg(rel),
+        "the task asks for DCG",
+    ),
+    "5 largest": (
+        "task5",
+        lambda *x: dcg_gradient(*x, baseline=torch.max),
+        "the baseline is the mean",
+    ),
+    "6 not zeroed": ("task6", partial(student_loop, variant="not zeroed"), "add up"),
+    "6 draws not used": ("task6", partial(student_loop, variant="draws not used"), "`draws`"),
+    "6 exact": ("task6", partial(student_loop, variant="exact"), "The exposure is exact"),
+    "6 second draw": ("task6", partial(student_loop, variant="second draw"), "drawn twice"),
+    "6 reseeded": ("task6", partial(student_loop, variant="reseeded"), "seeded once"),
+    "6 Adam": ("task6", partial(student_loop, variant="Adam"), "Adam's"),
+    "6 one step": (
+        "task6",
+        partial(student_loop, variant="one step per epoch"),
+        "one step per epoch",
+    ),
+    "6 merit is gain": ("task6", partial(student_loop, variant="merit is gain"), "for merit"),
+    "8 signed": ("task8", signed_gap, "negative"),
+    "8 blind to group 1": ("task8", lambda *x: signed_gap(*x).relu(), "group 1 stands on top"),
+    "8 blind to group 0": ("task8", lambda *x: (-signed_gap(*x)).relu(), "group 0 stands on top"),
+    "8 the chapter's": ("task8", below_floor, "`below_floor` up to a factor"),
+    "8 squared": (
+        "task8",
+        lambda v, m, g, k: fpg.group_disparity(v, m, g, mask=k).square(),
+        "a function of D_group",
+    ),
+    "8 sum": (
+        "task8",
+        lambda v, m, g, k: (
+            fpg.group_disparity(v, m, g, mask=k) + fpg.individual_disparity(v, m, mask=k)
+        ),
+        "a sum of D_ind and D_group",
+    ),
+}
+#: The marks of wrong answers that are right on ordinary inputs, or keep the first rules of task 8.
+HALF_MARKS = {
+    "1a overflow",
+    "1a underflow",
+    "2 underflow",
+    "2 arrival",
+    "3b enumeration",
+    "3b all at once",
+    "4b no mask",
+    "4b no merit bar",
+    "4b breaks",
+    "4b NaN",
+    "4c no mask",
+    "4c NaN",
+    "4c NaN in padding",
+    "8 copied",
+    "8 scaled copy",
+    "8 nearly a copy",
+    "8 NaN",
+    "8 no mask",
+    "8 the chapter's",
+    "8 squared",
+    "8 sum",
 }

@@ -1,19 +1,25 @@
 """A class is graded: one row per student, whatever the student's notebook does."""
 
+import csv
+import html
 import json
 import pickle
+import re
 import subprocess
 import sys
 import time
 from contextlib import suppress
 from pathlib import Path
 
+import nbformat
 import pytest
 import torch
 from class_of_students import DRIP, FULL, KINDS, make_class, mismatches
 
-from checker import grade
-from checker.__main__ import main, page, submissions
+from checker import bubblewrap, grade, report, tasks_of
+from checker.__main__ import main
+from checker.bubblewrap import Sandbox, find_sandbox
+from checker.collect import read_seeds, submissions
 from checker.grade import Result, mark
 
 pytestmark = pytest.mark.slow
@@ -23,48 +29,102 @@ HANGS = """    with open("/proc/self/comm", "w") as name:
     while True:
         pass"""
 QUICK = {"task3a", "task4a"}  # tasks that take no time to examine
+SANDBOX = find_sandbox()
+# Where there is no bubblewrap these tests grade without a sandbox; test_sandbox.py is skipped.
+OPENLY = [] if SANDBOX else ["--no-sandbox"]
 
 
 @pytest.fixture(scope="module")
 def graded(tmp_path_factory):
     """A small class, graded once by the command."""
     folder = tmp_path_factory.mktemp("class")
-    kinds = "right by_hand neighbour hanging_function exits dies stack forger reader writer garbage"
-    kinds += " nester other_seed long_seed"
+    kinds = "right by_hand neighbour hanging_function exits dies stack forger nester garbage"
+    kinds += " other_seed long_seed no_checks two_sided_by_hand py_file empty_folder link pipe huge"
+    kinds += " folder_as_notebook two_notebooks formula tag newline latin_1"
     rows = make_class(folder / "submissions", kinds.split(), only=QUICK)
     assert command(folder) == 0
     return folder, rows
 
 
 def command(folder):
-    paths = ["--out", str(folder / "grades.csv"), "--feedback", str(folder / "feedback")]
-    return main(["grade", str(folder / "submissions"), *paths, "--timeout", "5", "--jobs", "2"])
+    paths = [str(folder / "submissions"), "--out", str(folder / "out")]
+    return main(["grade", *paths, "--timeout", "5", "--jobs", "2", *OPENLY])
 
 
 def test_the_table_row_by_row(graded):
     folder, rows = graded
-    assert mismatches(folder / "grades.csv", rows) == []
-    head = (folder / "grades.csv").read_text().splitlines()[0]
-    assert head == ",".join(["student", *FULL, "total"])
+    assert mismatches(folder / "out" / "grades.csv", rows) == []
+    head = (folder / "out" / "grades.csv").read_text().splitlines()[0]
+    assert head == ",".join(["student", *FULL, "total", "out of", "graded", "remarks"])
 
 
 def test_a_wrong_row_would_be_seen(graded):
     folder, rows = graded
-    assert mismatches(folder / "grades.csv", {**rows, "nobody": rows["000_right"]}) != []
+    assert mismatches(folder / "out" / "grades.csv", {**rows, "nobody": rows["000_right"]}) != []
     for name in rows:
         changed = {**rows[name], "task3a": rows[name]["task3a"] + 1}
-        assert mismatches(folder / "grades.csv", {**rows, name: changed}) != []
+        assert mismatches(folder / "out" / "grades.csv", {**rows, name: changed}) != []
+
+
+def test_what_was_not_graded_says_why(graded):
+    folder, _ = graded
+    with (folder / "out" / "grades.csv").open(newline="", encoding="utf-8") as file:
+        rows = {row["student"]: row for row in csv.DictReader(file)}
+    reasons = {
+        "garbage": "it is no notebook",
+        "py_file.py": "it is no notebook",
+        "empty_folder": "no notebook in the folder",
+        "link": "a link to another place",
+        "pipe": "no ordinary file",
+        "huge": "1024 MB",
+        "folder_as_notebook": "a folder with the name of a notebook",
+    }
+    for kind, reason in reasons.items():
+        (row,) = [row for name, row in rows.items() if name.endswith(kind)]
+        assert row["graded"] == "no"
+        assert reason in row["remarks"]
+    (two,) = [row for name, row in rows.items() if name.endswith("two_notebooks")]
+    assert "assignment-0.ipynb: 0, assignment-1.ipynb: 12. The best counts." in two["remarks"]
+    (silent,) = [row for name, row in rows.items() if name.endswith("no_checks")]
+    assert "task3a: its `check` was not run; `sampled_exposure` was graded" in silent["remarks"]
+
+
+def test_names_are_text_in_every_table_and_page(graded):
+    folder, _ = graded
+    for path in (folder / "out").rglob("*"):
+        if path.is_file():
+            text = path.read_text(encoding="utf-8")  # whatever the bytes of a name were
+            assert "<script>" not in text or path.suffix in (".txt", ".csv", ".json")
+            assert not path.name.startswith(("-", "="))
+    for name in ("grades", "written"):
+        lines = (folder / "out" / f"{name}.csv").read_text(encoding="utf-8").splitlines()
+        assert not [line for line in lines if line.startswith(("=", "+", "-", "@"))]
+        assert "\x1b" not in "".join(lines)
+    page = (folder / "out" / "class.html").read_text(encoding="utf-8")
+    assert "<svg" in page
+    assert "<script>" not in page
+
+
+def test_the_class_page_counts_and_names_slips(graded):
+    folder, rows = graded
+    page = (folder / "out" / "class.html").read_text(encoding="utf-8")
+    full = sum(row["task3a"] == FULL["task3a"] for row in rows.values())
+    assert f"<td>3a exposure by sampling<td>{full}<td>" in page
+    sentence = SANDBOX.in_force(grade.MEMORY, 5.0)
+    assert html.escape(sentence) in page
 
 
 def test_everybody_has_a_page_that_says_why(graded):
     folder, rows = graded
-    pages = {name: (folder / "feedback" / f"{name}.txt").read_text() for name in rows}
+    names = [name for name in rows if re.fullmatch(r"\w+", name)]
+    pages = {name: (folder / "out" / "feedback" / f"{name}.txt").read_text() for name in names}
+    assert len(list((folder / "out" / "feedback").glob("*.txt"))) == len(rows)
     words = {
         "003_hanging_function": "took longer than 5 seconds",
         "004_exits": "ends with SystemExit",
         "005_dies": "the process ended",
         "007_forger": "the process sent something that is no answer",
-        "010_garbage": "This is no notebook",
+        "009_garbage": "Nothing was graded: it is no notebook",
         "002_neighbour": "on individual disparity",
     }
     for name, said in words.items():
@@ -74,8 +134,9 @@ def test_everybody_has_a_page_that_says_why(graded):
 
 def test_a_second_run_goes_on_where_the_first_one_ended(graded):
     folder, rows = graded
-    (folder / "grades.csv").unlink()  # killed before the table was written, and a result with it
-    done = {name: folder / "feedback" / ".results" / f"{name}.json" for name in rows}
+    # Killed before the table was written, and a result with it.
+    (folder / "out" / "grades.csv").unlink()
+    done = {path.name.split("-")[0]: path for path in (folder / "out" / ".results").iterdir()}
     first, second = done["000_right"], done["001_by_hand"]
     first.write_text(first.read_text()[:40])
     changed = json.loads(second.read_text()) | {"digest": "of another notebook"}
@@ -84,14 +145,14 @@ def test_a_second_run_goes_on_where_the_first_one_ended(graded):
     assert command(folder) == 0
     again = {name for name, path in done.items() if path.stat().st_mtime_ns != before[name]}
     assert again == {"000_right", "001_by_hand"}
-    assert mismatches(folder / "grades.csv", rows) == []
+    assert mismatches(folder / "out" / "grades.csv", rows) == []
 
 
-def test_without_namespaces_sockets_are_blocked_and_processes_still_separate(tmp_path, monkeypatch):
-    monkeypatch.setattr(grade, "jail", lambda hide: ())
+def test_without_a_sandbox_sockets_are_blocked_and_processes_still_separate(tmp_path):
     rows = make_class(tmp_path / "submissions", ["caller", "dies"], only=QUICK)
     for name, row in rows.items():
-        result = mark(name, tmp_path / "submissions" / f"{name}.ipynb", timeout=20)
+        path = tmp_path / "submissions" / f"{name}.ipynb"
+        result = mark(name, path, Sandbox(), timeout=20)
         assert result.points == row, result.notes
 
 
@@ -99,8 +160,8 @@ def test_without_namespaces_sockets_are_blocked_and_processes_still_separate(tmp
 def test_a_grader_that_is_killed_takes_its_submissions_along(tmp_path, monkeypatch):
     monkeypatch.setitem(KINDS, "hanging", ({"task3a": HANGS}, [], {"task3a": 0}))
     make_class(tmp_path / "submissions", ["hanging"], only=QUICK)
-    words = ["grade", tmp_path / "submissions", "--out", tmp_path / "grades.csv"]
-    call = [sys.executable, "-m", "checker", *words, "--feedback", tmp_path / "pages"]
+    words = ["grade", tmp_path / "submissions", "--out", tmp_path / "out", *OPENLY]
+    call = [sys.executable, "-m", "checker", *words]
     folder = Path(grade.__file__).parents[1]
     with subprocess.Popen([*call, "--timeout", "500"], cwd=folder) as grader:
         while "hanging" not in map(process_name, below := sandboxes(grader.pid)):
@@ -131,7 +192,7 @@ def process_name(pid):
 def marked(folder, kind, only, **rules):
     """One student's result, and the row that was expected."""
     ((name, row),) = make_class(folder, [kind], only=only).items()
-    return mark(name, folder / f"{name}.ipynb", **rules), row
+    return mark(name, folder / f"{name}.ipynb", SANDBOX, **rules), row
 
 
 def test_a_drop_of_an_answer_now_and_then_gains_no_time(tmp_path, monkeypatch):
@@ -152,8 +213,8 @@ def test_a_seed_that_was_set_is_the_one_that_counts(tmp_path):
     rows = make_class(tmp_path / "submissions", ["by_hand"], only=QUICK, first_seed=70)
     (name,) = rows
     path = tmp_path / "submissions" / f"{name}.ipynb"
-    result = mark(name, path, seed=71, timeout=20)
-    assert result.points["task4a"] == 0
+    result = mark(name, path, SANDBOX, seed=71, timeout=20)
+    assert result.points["task4a"] <= 2  # where two seeds share a D_group of 0
     assert result.points["task3a"] == 6
     assert "71 was set" in result.notes[-1]
 
@@ -170,27 +231,87 @@ def test_questions_cost_no_reference():
     assert torch.equal(torch.rand(5, generator=theirs), torch.rand(5, generator=stream))
 
 
+def test_a_week_is_graded_out_of_its_own_points(tmp_path):
+    """A week's notebook as it is handed out, solved: all of the week's points, and no more."""
+    tool = pytest.importorskip("tools.for_teachers")
+    text = nbformat.writes(tool.solved_notebook(week=2))
+    (tmp_path / "submissions").mkdir()
+    (tmp_path / "submissions" / "ada.ipynb").write_text(text)
+    paths = [str(tmp_path / "submissions"), "--out", str(tmp_path / "out"), "--week", "2"]
+    assert main(["grade", *paths, "--timeout", "60", *OPENLY]) == 0
+    with (tmp_path / "out" / "grades.csv").open(newline="") as file:
+        (row,) = csv.DictReader(file)
+    assert [name for name in row if name.startswith("task")] == tasks_of(2)
+    assert row["total"] == row["out of"] == "38"
+    page = (tmp_path / "out" / "feedback" / "ada.txt").read_text()
+    assert page.startswith("ada: 38 of 38 points")
+    assert "not answered" not in page
+    written = (tmp_path / "out" / "written.csv").read_text()
+    assert "standard error" in written  # the solution's answer A
+
+
+def test_without_a_sandbox_nothing_is_graded_unless_asked_for(tmp_path, capsys, monkeypatch):
+    make_class(tmp_path / "submissions", ["garbage"], only=QUICK)
+    monkeypatch.setattr(bubblewrap.shutil, "which", lambda name: None)
+    find_sandbox.cache_clear()
+    call = ["grade", str(tmp_path / "submissions"), "--out", str(tmp_path / "out")]
+    try:
+        with pytest.raises(SystemExit) as stopped:
+            main(call)
+        assert stopped.value.code == 2
+        told = " ".join(capsys.readouterr().err.split())
+        assert "there is no sandbox: bubblewrap is not installed" in told
+        assert "--no-sandbox" in told
+        assert not (tmp_path / "out").exists()
+        assert main([*call, "--no-sandbox"]) == 0
+        assert "There was NO sandbox" in capsys.readouterr().out
+    finally:
+        find_sandbox.cache_clear()
+
+
 def test_an_empty_folder_is_said_to_be_one(tmp_path, capsys):
     with pytest.raises(SystemExit):
-        main(["grade", str(tmp_path), "--out", str(tmp_path / "g.csv")])
-    assert "no notebook in" in capsys.readouterr().err
+        main(["grade", str(tmp_path), "--out", str(tmp_path / "out")])
+    assert "nothing in" in capsys.readouterr().err
 
 
 def test_names_come_from_files_or_folders(tmp_path):
-    for path in ("bo.ipynb", "ada/notes.ipynb", "ada/assignment.ipynb", "ada/.x/assignment.ipynb"):
+    paths = ["bo.ipynb", "ada/notes.ipynb", "ada/assignment.ipynb", "ada/.x/assignment.ipynb"]
+    for path in [*paths, "cy/a.py", ".hidden/x.ipynb", "dee.ipynb", "dee/x.ipynb"]:
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / path).write_text("{}")
-    found = submissions(tmp_path)
-    assert {name: path.name for name, path in found.items()} == {
-        "ada": "assignment.ipynb",
-        "bo": "bo.ipynb",
-    }
+    found = {one.student: one for one in submissions(tmp_path)}
+    assert sorted(found) == ["ada", "bo", "cy", "dee", "dee.ipynb"]
+    assert [path.name for path in found["ada"].notebooks] == ["assignment.ipynb", "notes.ipynb"]
+    assert found["cy"].reason == "there is no notebook in the folder"
+    assert found["cy"].remarks == ["not graded: a.py"]
+
+
+@pytest.mark.parametrize("mark", [",", ";", "\t"])
+def test_seeds_may_stand_between_any_marks(tmp_path, mark):
+    (tmp_path / "seeds.csv").write_text(f"\ufeffStudent{mark}Seed\nada{mark}7\n", encoding="utf-8")
+    assert read_seeds(tmp_path / "seeds.csv") == {"ada": 7}
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("name,seed\nada,7\n", "must name the columns student and seed"),
+        ("student,seed\nada,seven\n", "line 2: the seed is 'seven'"),
+        ("", "must name the columns"),
+    ],
+)
+def test_a_wrong_table_of_seeds_is_explained(tmp_path, text, words):
+    (tmp_path / "seeds.csv").write_text(text)
+    with pytest.raises(ValueError, match=words):
+        read_seeds(tmp_path / "seeds.csv")
 
 
 def test_a_page_has_the_points_and_every_message():
     result = Result("Ada", points=dict(FULL), messages={task: f"on {task}" for task in FULL})
-    assert page(result).startswith("Ada: 100 of 100 points\n")
-    assert all(f"on {task}" in page(result) for task in FULL)
+    page = report.student_page(result)
+    assert page.startswith("Ada: 100 of 100 points\n")
+    assert all(f"on {task}" in page for task in FULL)
 
 
 def test_every_kind_of_student_is_described():

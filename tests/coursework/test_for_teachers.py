@@ -6,15 +6,17 @@ import re
 import subprocess
 import sys
 import zipfile
+from pathlib import Path
 
 import nbformat
 import pytest
 from class_of_students import make_class
 
-from checker import TASKS
+from checker import TASKS, tasks_of
+from checker.collect import read_seeds
 from checker.grade import Result
 from tools import for_teachers as tool
-from tools import make_coursework
+from tools import gradescope_run, make_coursework
 from tools.gradescope_run import as_gradescope
 
 RAW = re.compile(r"\{[\w:-]+\}`|^(:::|```)\{|^\(\w[\w-]*\)=", re.M)
@@ -35,9 +37,52 @@ def test_the_notebook_reads_well_in_plain_jupyter(week):
     for source in texts(notebook, "code"):
         compile(source, "cell", "exec")
         assert "SOLUTION" not in source
-    expected = list(TASKS) if week is None else [t for t in TASKS if int(t[4]) in tool.WEEKS[week]]
-    asked = re.findall(r'check\("(\w+)", (?!first)', "\n".join(texts(notebook, "code")))
-    assert asked == expected
+    code = "\n".join(texts(notebook, "code"))
+    assert re.findall(r'\bcheck\("(\w+)", ', code) == tasks_of(week)
+    assert "eq-0" not in text
+    assert "book/coursework" not in text
+    assert ("Eight tasks" in text) == (week is None)
+    if week is not None:
+        assert f"begin(seed=SEED, week={week})" in code
+        assert f"{sum(TASKS[task].points for task in tasks_of(week))} points" in text
+
+
+def test_the_equations_have_the_numbers_that_the_book_prints(built_book):
+    """The handout says (3.1) where the page has (3.1)."""
+    labels = set(re.findall(r"\{eq\}`([^`]*)`", make_coursework.SOLUTION.read_text()))
+    assert labels
+    for label in labels:
+        (chapter,) = (tool.ROOT / "book").glob(f"{label.split('-')[1]}_*.md")
+        page = (built_book / "book" / f"{chapter.stem}.html").read_text()
+        place = page.index(f'id="equation-{label}"')
+        number = re.search(r'<span class="eqno">(\([\w.]+\))', page[place:])[1]
+        assert number == tool.equation(label)
+
+
+def test_a_seed_of_one_s_own_changes_the_notebook_and_nothing_else():
+    usual = tool.student_notebook()
+    other = tool.student_notebook(seed=77)
+    assert usual.replace("SEED = 2026", "SEED = 77") == other != usual
+
+
+def test_every_student_can_have_other_numbers(tmp_path):
+    (tmp_path / "students.csv").write_text("student;mail\nAda;a@b\nBo/../x;b@c\n")
+    table = tool.handouts(tmp_path / "out", tmp_path / "students.csv", week=1, seed=3)
+    seeds = read_seeds(table)
+    assert list(seeds) == ["Ada", "Bo/../x"]
+    made = sorted(path.name for path in (tmp_path / "out").iterdir())
+    assert len(made) == 3
+    with zipfile.ZipFile(tmp_path / "out" / "Ada.zip") as archive:
+        assert f"SEED = {seeds['Ada']} " in archive.read("week_1.ipynb").decode()
+
+
+@pytest.mark.parametrize("text", ["", "name;mail\nAda;x\n", "Ada\nAda\n"])
+def test_a_wrong_list_of_students_is_explained(tmp_path, text, capsys):
+    (tmp_path / "students.csv").write_text(text)
+    options = ["--students", str(tmp_path / "students.csv"), "--out", str(tmp_path)]
+    with pytest.raises(SystemExit):
+        tool.main(["handout", *options])
+    assert "students.csv: " in capsys.readouterr().err
 
 
 def test_the_weeks_share_out_all_tasks():
@@ -61,7 +106,8 @@ def test_the_hand_out_holds_no_solution_and_imports_where_it_is_unpacked(tmp_pat
     with zipfile.ZipFile(made) as archive:
         names = archive.namelist()
         archive.extractall(tmp_path / "there")
-    assert not [n for n in names if "solution" in n or n.endswith(("grade.py", "sandbox.py"))]
+    assert not [n for n in names if "solution" in n]
+    assert not [n for n in names if n.startswith("checker/") and Path(n).name in tool.GRADING]
     assert {"assignment.ipynb", "README.md", "checker/__init__.py"} <= set(names)
     regions = make_coursework.REGION.finditer(make_coursework.SOLUTION.read_text())
     lines = {x.strip() for m in regions for x in m[2].splitlines() if len(x.strip()) > 24}
@@ -126,6 +172,7 @@ def test_gradescope_gets_its_results_from_the_zip_alone(tmp_path):
     assert [line.split("==")[0] for line in pinned.split()] == ["matplotlib", "numpy", "torch"]
     only = {"task3a", "task4a"}
     (name,) = rows = make_class(tmp_path / "submission", ["by_hand"], only=only)
+    assert "python3.11" in (tmp_path / "source" / "setup.sh").read_text()
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
     places = {"SOURCE": "source", "SUBMISSION": "submission", "RESULTS": "results/results.json"}
     environment |= {key: str(tmp_path / place) for key, place in places.items()}
@@ -138,6 +185,16 @@ def test_gradescope_gets_its_results_from_the_zip_alone(tmp_path):
     scores = {test["name"].split(":")[0]: test["score"] for test in told["tests"]}
     assert scores == rows[name]
     assert sum(test["max_score"] for test in told["tests"]) == 100
+
+
+def test_gradescope_grades_a_week_and_says_what_it_did_not_find(tmp_path):
+    with zipfile.ZipFile(tool.gradescope(tmp_path / "a.zip", week=2)) as archive:
+        assert archive.read("run_autograder").decode().rstrip().endswith(" 2")
+    (tmp_path / "empty").mkdir()
+    gradescope_run.main(str(tmp_path / "empty"), str(tmp_path / "results.json"), "2")
+    told = json.loads((tmp_path / "results.json").read_text())
+    assert [test["name"].split(":")[0] for test in told["tests"]] == tasks_of(2)
+    assert "Nothing was graded: grade: nothing in" in told["output"]
 
 
 def test_gradescope_s_format_has_a_test_per_task():

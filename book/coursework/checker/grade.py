@@ -1,8 +1,7 @@
 """Grade one submission: its code in a process of its own, the right answers and points in ours.
 
-A submission runs in `checker.sandbox` with limits on time and memory; on Linux with user namespaces
-it also has no network, sees no process but its own and can write nowhere but into a folder of its
-own in memory. Where there are none, only sockets are blocked: then grade in a container.
+A submission runs in `checker.sandbox`, inside bubblewrap (`checker.bubblewrap`) and with limits on
+time, memory and output. What it sends back is JSON, and is examined here.
 """
 
 import copyreg
@@ -20,40 +19,39 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import lru_cache, partial
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
 
 import fairpg_lite
-from checker import TASKS, disparities, examined
+from checker import TASKS, WEEKS, disparities, examined, tasks_of
+from checker.bubblewrap import INSIDE, Sandbox, open_filter, python_path, with_filter
 from checker.given import Answer, generator_in
+from checker.names import as_lines
 
 MEMORY = 6.0  # gigabytes
 SEED = 1  # of the functions' inputs; answers typed by hand go with the student's own
 LARGEST = 2**25  # characters of one answer
+NOTEBOOK = 2**25  # bytes of the largest notebook that is read
 CLOCK = 5  # seconds on the clock for each second of processor time that is allowed
 START = 30.0  # seconds to import torch on a busy machine
 PATIENCE = 3  # a submission that was stopped so often is not started again
 HERE = Path(__file__).parent
-SOLUTION = [HERE.parent / f"solution.{kind}" for kind in ("md", "ipynb")]
-# Read-only disks, hidden folders and files, an own folder in memory to write to; then the command.
-JAIL = """
-for disk in $1; do mount -o remount,ro,bind "$disk" || exit 9; done
-for path in $2; do
-  if [ -d "$path" ]; then mount -t tmpfs tmpfs "$path" || exit 9
-  else mount --bind /dev/null "$path" || exit 9; fi
-done
-mount -t tmpfs tmpfs "$3" && cd "$3" || exit 9
-shift 3
-exec setsid "$@"
-"""
 
 
 @dataclass
 class Result:
-    """What one submission earned, task by task, and what to tell its author."""
+    """What one submission earned, task by task, and what to tell its author.
+
+    Attributes:
+        points: by task; only of the tasks that were graded.
+        messages: what the checker said, by task.
+        notes: on the notebook as a whole.
+        blank: the tasks that were not answered.
+        reason: why nothing was graded; empty if something was.
+    """
 
     student: str
     digest: str = ""
@@ -61,40 +59,45 @@ class Result:
     points: dict[str, int] = field(default_factory=lambda: dict.fromkeys(TASKS, 0))
     messages: dict[str, str] = field(default_factory=lambda: dict.fromkeys(TASKS, ""))
     notes: list[str] = field(default_factory=list)
+    blank: list[str] = field(default_factory=list)
+    reason: str = ""
 
     @property
     def total(self) -> int:
         return sum(self.points.values())
+
+    @property
+    def out_of(self) -> int:
+        """The points that could be had."""
+        return sum(TASKS[task].points for task in self.points)
 
 
 class Stopped(Exception):  # noqa: N818 - a finding on its way up
     """The submission's process ended, took too long, or sent what is no answer."""
 
 
-@lru_cache(maxsize=8)
-def jail(hide: tuple[str, ...]) -> tuple[str, ...]:
-    """The command that shuts a process in, to be followed by a folder for it; () if none works.
+def read_notebook(notebook: Path) -> list[dict[str, Any]]:
+    """The cells of a notebook.
 
-    Nobody inside sees what is in ``hide``, or writes anywhere on the disks that hold it.
+    Raises:
+        ValueError: the file is no notebook that can be read, with the reason in words.
     """
-    paths = [p for p in (*map(Path, hide), *SOLUTION) if p.exists()]
-    disks = {"/", *(str(next(q for q in [p, *p.parents] if q.is_mount())) for p in paths)}
-    options = "--user --map-root-user --net --pid --fork --mount --mount-proc --kill-child"
-    lists = (" ".join(sorted(disks)), " ".join(map(str, paths)))
-    command = ("unshare", *options.split(), "sh", "-c", JAIL, "sh", *lists)
-    with tempfile.TemporaryDirectory() as scratch:
-        probe = [*command, scratch, "sh", "-c", f"touch here && ! touch '{HERE}/.probe'"]
-        try:
-            done = subprocess.run(probe, capture_output=True, check=False)
-        except OSError:
-            return ()
-    return command if done.returncode == 0 else ()
+    if notebook.is_symlink() or not notebook.is_file():
+        raise ValueError("it is no ordinary file")
+    size = notebook.stat().st_size
+    if size > NOTEBOOK:
+        raise ValueError(f"it has {size / 2**20:.0f} MB, and no more than 32 are read")
+    try:
+        cells = json.loads(notebook.read_bytes())["cells"]
+        return [{**cell, "source": "".join(cell["source"])} for cell in cells]
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise ValueError(f"it is no notebook ({type(error).__name__}: {error})") from None
 
 
 def cells_of(notebook: Path) -> list[str]:
     """The code cells of a notebook as plain Python: a line for IPython alone does nothing."""
-    cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
-    sources = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
+    cells = read_notebook(notebook)
+    sources = [cell["source"] for cell in cells if cell.get("cell_type") == "code"]
     return [re.sub(r"^(\s*)[%!?].*$", r"\1pass", source, flags=re.M) for source in sources]
 
 
@@ -105,9 +108,22 @@ copyreg.pickle(torch.Generator, lambda stream: (generator_in, (stream.get_state(
 class Session:
     """One submission in its sandbox; started again without the cell that stopped it."""
 
-    def __init__(self, cells: list[str], timeout: float, jail: Sequence[str]) -> None:
-        self.cells, self.timeout, self.jail = cells, timeout, jail
-        self.stops, self.handed, self.seed, self.notes = 0, set[str](), 0, list[str]()
+    def __init__(
+        self,
+        cells: list[str],
+        timeout: float,
+        sandbox: Sandbox,
+        expected: dict[str, list[str]],
+    ) -> None:
+        self.cells = cells
+        self.timeout = timeout
+        self.sandbox = sandbox
+        self.expected = expected
+        self.stops = 0
+        self.seed = 0
+        self.week = 0
+        self.handed = set[str]()
+        self.notes = list[str]()
         self.process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
@@ -124,7 +140,7 @@ class Session:
                     if said["error"]:
                         self.notes.append(f"Cell {cell} ends with {str(said['error'])[:500]}")
                     self.allow()
-                self.seed, self.handed = int(said["seed"]), set(said["handed"])
+                self._begin(said)
                 return
             except Exception as error:  # whatever it does to us costs only itself
                 why = error if isinstance(error, Stopped) else "it sent messages of its own"
@@ -134,23 +150,36 @@ class Session:
                 self.close()
         raise Stopped(f"it was stopped {PATIENCE} times")
 
+    def _begin(self, said: dict[str, Any]) -> None:
+        """Take down what the notebook handed in."""
+        self.seed = int(said["seed"])
+        self.week = int(said["week"])
+        self.handed = {str(task) for task in said["handed"]}
+        for task in said["taken"]:
+            if task in self.expected:
+                names = " and ".join(f"`{name}`" for name in self.expected[task])
+                self.notes.append(f"{task}: its `check` was not run; {names} was graded.")
+
     def _open(self) -> None:
-        self.scratch = scratch = tempfile.mkdtemp()
+        self.scratch = tempfile.mkdtemp()
         self.line, theirs = socket.socketpair()
-        shut = [*self.jail, scratch] if self.jail else []
-        names = {"PATH", "LANG", "LD_LIBRARY_PATH"} & os.environ.keys()  # nothing else of ours
-        places = dict.fromkeys(("HOME", "TMPDIR", "MPLCONFIGDIR"), scratch)
+        words, places = self._where()
+        kept = {"PATH", "LANG", "LD_LIBRARY_PATH"} & os.environ.keys()  # nothing else of ours
         fixed = {"OMP_NUM_THREADS": "1", "MPLBACKEND": "Agg", "PYTHONHASHSEED": "0"}
-        paths = {"PYTHONSAFEPATH": "1", "PYTHONPATH": str(Path(fairpg_lite.__file__).parents[1])}
-        options = [str(theirs.fileno()), str(MEMORY), "shut" if shut else "open"]
-        # A grader that is killed takes the submission along.
-        leash = ["setpriv", "--pdeathsig", "KILL"] if shutil.which("setpriv") else []
-        with theirs:
+        fixed |= {"PYTHONSAFEPATH": "1", "PYTHONDONTWRITEBYTECODE": "1", "USER": "student"}
+        options = [str(theirs.fileno()), str(MEMORY), "shut" if self.sandbox else "open"]
+        with theirs, open_filter() as program:
+            passed = [theirs.fileno()]
+            if self.sandbox:
+                words = [*with_filter(self.sandbox.command, program), *words]
+                passed += [] if program is None else [program]
+            elif shutil.which("setpriv"):  # a grader that is killed takes the submission along
+                words = ["setpriv", "--pdeathsig", "KILL", *words]
             self.process = subprocess.Popen(
-                [*leash, *shut, sys.executable, str(HERE / "sandbox.py"), *options],
-                pass_fds=(theirs.fileno(),),
-                cwd=scratch,
-                env={name: os.environ[name] for name in names} | places | fixed | paths,
+                [*words, *options],
+                pass_fds=passed,
+                cwd=self.scratch,
+                env={name: os.environ[name] for name in kept} | places | fixed,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
@@ -158,7 +187,18 @@ class Session:
             )
         self.buffer = b""
         self.allow(START)
-        self.tell(self.cells)
+        self.tell((self.cells, self.expected))
+
+    def _where(self) -> tuple[list[str], dict[str, str]]:
+        """What to run, and the folders it is told of, inside the sandbox or without one."""
+        if self.sandbox:
+            program = INSIDE / "checker" / "sandbox.py"
+            scratch, packages = "/tmp", python_path()
+        else:
+            program = HERE / "sandbox.py"
+            scratch, packages = self.scratch, str(Path(fairpg_lite.__file__).parents[1])
+        places = dict.fromkeys(("HOME", "TMPDIR", "MPLCONFIGDIR", "NUMBA_CACHE_DIR"), scratch)
+        return [sys.executable, str(program)], {**places, "PYTHONPATH": packages}
 
     def allow(self, more: float = 0.0) -> None:
         """From now on the limit again: processor time, so that a busy machine stops nobody."""
@@ -167,14 +207,17 @@ class Session:
 
     def processor(self) -> float:
         """Processor seconds of the sandbox so far; the clock where the system does not tell."""
-        first, ticks = self.process.pid if self.process else 0, 0
-        below = Path(f"/proc/{first}/task/{first}/children")
-        if not below.exists():
+        first = self.process.pid if self.process else 0
+        if not Path(f"/proc/{first}/task/{first}/children").exists():
             return time.monotonic()
-        for pid in (first, *below.read_text().split()):
+        ticks = 0
+        waiting = [str(first)]
+        while waiting:
+            pid = waiting.pop()
             with suppress(OSError):  # one that has ended meanwhile
                 fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
                 ticks += int(fields[11]) + int(fields[12])
+                waiting += Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
         return ticks / os.sysconf("SC_CLK_TCK")
 
     def tell(self, message: Any) -> None:
@@ -219,7 +262,8 @@ class Session:
                 None if given[name] is None else torch.tensor(given[name], dtype=torch.float64)
                 for name in ("value", "slope")
             )
-            return Answer(value, str(given["fault"]), bool(given["blank"]), slope, seconds)
+            called = tuple(str(name)[:100] for name in given["module_calls"])
+            return Answer(value, str(given["fault"]), bool(given["blank"]), slope, seconds, called)
         except (KeyError, TypeError, ValueError, RuntimeError, OverflowError):
             raise Stopped("the process sent something that is no answer") from None
 
@@ -237,56 +281,99 @@ class Session:
 def mark(
     student: str,
     notebook: Path,
+    sandbox: Sandbox,
+    *,
+    tasks: Sequence[str] = tuple(TASKS),
     seed: int | None = None,
     timeout: float = 60.0,
-    hide: tuple[str, ...] = (),
 ) -> Result:
-    """Grade one notebook; ``seed`` is the student's, ``timeout`` of each cell and each task."""
-    result = Result(student, digest(notebook, seed, timeout))
+    """Grade one notebook.
+
+    Args:
+        student: whose it is.
+        notebook: the file.
+        sandbox: what shuts it in; `Sandbox()` for none.
+        tasks: what is graded; all by default.
+        seed: the one that was set for the student; that of the notebook by default.
+        timeout: seconds of processor time for each cell and each task.
+
+    Returns:
+        The points and what to tell the student, whatever the notebook does.
+    """
+    result = ungraded(student, "", tasks)
     try:
-        session = Session(cells_of(notebook), timeout, jail(hide))
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
-        result.notes.append(f"This is no notebook: {type(error).__name__}: {error}")
+        result.digest = digest(notebook, seed, timeout, tasks)
+        cells = cells_of(notebook)
+    except (OSError, ValueError) as error:
+        result.reason = as_lines(f"{error}")
         return result
+    expected = {task: list(TASKS[task].names) for task in tasks}
+    session = Session(cells, timeout, sandbox, expected)
     try:
         session.start()
         result.seed = session.seed
         if seed is not None and seed != result.seed:
             session.notes.append(f"The seed is {result.seed}; {seed} was set, and is used here.")
-        for task in TASKS:
+        if session.week and session.week != _week_of(tasks):
+            session.notes.append(f"This is the notebook of week {session.week}.")
+        for task in tasks:
             _mark_task(task, session, result, result.seed if seed is None else seed)
     except Stopped as stopped:
         session.notes.append(f"The submission was given up: {stopped}.")
     finally:
         session.close()
-    result.notes = list(dict.fromkeys(session.notes))  # cells run again say the same again
+    result.notes = [as_lines(note) for note in dict.fromkeys(session.notes)]
     return result
+
+
+def _week_of(tasks: Sequence[str]) -> int | None:
+    """The week that has these tasks, if one has."""
+    return next((week for week in WEEKS if tasks_of(week) == list(tasks)), None)
+
+
+def ungraded(student: str, reason: str, tasks: Sequence[str] = tuple(TASKS)) -> Result:
+    """A result without points, with the reason."""
+    return Result(
+        student,
+        points=dict.fromkeys(tasks, 0),
+        messages=dict.fromkeys(tasks, ""),
+        reason=reason,
+    )
 
 
 def _mark_task(task: str, session: Session, result: Result, own: int) -> None:
     """Put down the points and what to tell the student; typed answers go with the own seed."""
     head = f"{task:<7} {TASKS[task].title}"
-    said = f"{head}: no `check` with an answer"
+    said = f"{head}: not answered (there is no `check` with an answer)"
+    points: int | None = None
     session.allow()
     answers = [partial(session.ask, task, place) for place in range(TASKS[task].answers)]
     try:
         if task in session.handed:
             seed = SEED if len(answers) == 1 else own
             points, said = examined(task, answers, seed)
-            result.points[task] = points or 0
     except Stopped as stopped:
+        points = 0
         said = f"{head}: stopped, {stopped}"
         session.stops += 1
         session.close()
         if session.stops >= PATIENCE:
+            result.messages[task] = said
             raise
     except Exception as error:  # whatever an answer does to us costs only its own task
+        points = 0
         said = f"{head}: could not be examined: {type(error).__name__}: {error}"
-    result.messages[task] = said
+    if points is None:
+        result.blank.append(task)
+    result.points[task] = points or 0
+    result.messages[task] = as_lines(said)
 
 
-def digest(notebook: Path, seed: int | None, timeout: float) -> str:
-    """Changes with whatever a result depends on."""
-    parts = [notebook.read_bytes(), repr((seed, timeout)).encode()]
+def digest(notebook: Path, seed: int | None, timeout: float, tasks: Sequence[str]) -> str:
+    """Changes with whatever a result depends on; only of an ordinary file of a usual size."""
+    whole = not notebook.is_symlink() and notebook.is_file()
+    whole = whole and notebook.stat().st_size <= NOTEBOOK
+    parts = [notebook.read_bytes() if whole else b""]
+    parts += [repr((seed, timeout, tuple(tasks))).encode()]
     parts += [path.read_bytes() for path in sorted([*HERE.glob("*.py"), *HERE.glob("*.toml")])]
     return hashlib.sha256(b"\0".join(parts)).hexdigest()

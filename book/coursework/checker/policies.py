@@ -3,14 +3,27 @@
 import itertools
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import torch
 from torch import Generator, Tensor
 
-from checker.examine import EDGES, Ask, Cases, Question, Seen, Slips, Wrong, answered, require, say
-from checker.given import position_of_document_0
+from checker.examine import (
+    EDGES,
+    Ask,
+    Cases,
+    Question,
+    Seen,
+    Slips,
+    Wrong,
+    answered,
+    require,
+    require_own_lines,
+    say,
+)
+from checker.given import Terms, position_of_document_0
 from fairpg_lite import PlackettLuce, position_bias, ranking_exposure
 
 DRAWS = 20_000
@@ -53,10 +66,29 @@ _LIST: Slips = {
     "placed_so_far": lambda s, r: probability(s, r.flip(0)),
     "with_replacement": lambda s, r: s.softmax(-1).prod(),
     "no_exp": lambda s, r: (s[r] / s[r].flip(0).cumsum(0).flip(0)).prod(),
+    "negated": lambda s, r: probability(-s, r),
+    "ranking_ignored": lambda s, r: probability(s, torch.arange(len(s))),
+    "geometric_mean": lambda s, r: (PlackettLuce(s).log_prob(r) / len(r)).exp(),
+    "without_itself": lambda s, r: _without_itself(s[r].exp()),
 }
+
+
+def _without_itself(weights: Tensor) -> Tensor:
+    """The product of each weight over the sum of those behind it; the last factor is 1."""
+    behind = weights.flip(0).cumsum(0).flip(0) - weights
+    return (weights[:-1] / behind[:-1]).prod()
+
+
 _NUMERICS = {say("task1a", e): (say("task1a", "numerics"),) for e in ("overflow", "underflow")}
 ranking_probability = Question(
-    "task1a", "scores ranking", probability, _lists, _LIST, topics=_NUMERICS, at_edges=5e-4
+    "task1a",
+    "scores ranking",
+    probability,
+    _lists,
+    _LIST,
+    topics=_NUMERICS,
+    at_edges=5e-4,
+    own_lines=(),
 )
 
 
@@ -76,7 +108,8 @@ def _expected(scores: Tensor, value: Any) -> Tensor:
 
 
 def _values(generator: Generator) -> Cases:
-    *ordinary, one = [(random_scores(n, generator), position_of_document_0) for n in (2, 3, 4, 1)]
+    sizes = (2, 3, 3, 4, 4, 1)
+    *ordinary, one = [(random_scores(n, generator), position_of_document_0) for n in sizes]
     return ordinary, {"n = 1": one}
 
 
@@ -85,8 +118,29 @@ _EXPECTED: Slips = {
     "summed": lambda s, value: _all(s, value)[1].sum(),
     "most_probable": lambda s, value: value(PlackettLuce(s).mode),
     "log_weights": lambda s, value: (_all(s, value)[0].log() * _all(s, value)[1]).sum(),
+    "value_forgotten": lambda s, value: _all(s, value)[0].sum(),
+    "divided": lambda s, value: _expected(s, value) / math.factorial(len(s)),
 }
-expectation = Question("task1b", "scores value", _expected, _values, _EXPECTED)
+LOG_PROB = ("PlackettLuce.__init__", "PlackettLuce.log_prob")
+EXPECTATION = Question("task1b", "scores value", _expected, _values, _EXPECTED, own_lines=LOG_PROB)
+
+
+def expectation(answers: Sequence[Ask], generator: Generator) -> None:
+    never_drawn(EXPECTATION, answers, generator)
+
+
+def never_drawn(question: Question, answers: Sequence[Ask], generator: Generator) -> None:
+    """Ask the question; where the answer is wrong and changes from call to call, say that."""
+    inputs, odd = question.inputs(generator)
+    try:
+        question.compare(answers[0], inputs, odd)
+    except Wrong:
+        for each in inputs:
+            first, _ = answered(answers[0], question.named(each))
+            second, _ = answered(answers[0], question.named(each))
+            if first.shape == second.shape and not torch.equal(first, second):
+                raise Wrong(say(question.task, "sampled")) from None
+        raise
 
 
 # --- task 2: the sampler ------------------------------------------------------------------
@@ -99,6 +153,8 @@ def sampler(answers: Sequence[Ask], generator: Generator) -> None:
     # Close enough that all documents come first, far enough that no two are alike.
     scores = torch.linspace(-1.4, 1.4, 8, dtype=torch.float64)
     scores = scores[torch.randperm(8, generator=generator)]
+    _, first = answered(ask, _request(scores, 4, seed=1), Terms(watch=True))
+    require_own_lines(first)
     rankings = _drawn(ask, scores, DRAWS, seed=1)
     again, other = (_drawn(ask, scores, DRAWS, seed) for seed in (1, 3))
     _rule(torch.equal(rankings, again), "unseeded")
@@ -106,19 +162,24 @@ def sampler(answers: Sequence[Ask], generator: Generator) -> None:
     _rule(not torch.equal(rankings, other), "unused")
     _place_by_place(rankings, scores)
     _independent(ask, scores[:4])
-    far = double(-1000, 1000, 0)
     try:
         _drawn(ask, random_scores(1, generator), 4, seed=2)
-        certain = _drawn(ask, far, 50, seed=2) == torch.tensor([1, 2, 0])
-        _rule(certain.all(), "certain", scores=far)
+        for far in (double(-1000, 1000, 0), double(-3000, -2000, 0), double(-2000, -3000, 0)):
+            certain = _drawn(ask, far, 50, seed=2) == far.argsort(descending=True)
+            _rule(certain.all(), "certain", scores=far)
     except Wrong as wrong:
         raise Wrong(EDGES + str(wrong), 0.5) from None
 
 
+def _request(scores: Tensor, samples: int, seed: int) -> dict[str, Any]:
+    """The arguments of a sampler."""
+    stream = torch.Generator().manual_seed(seed)
+    return {"scores": scores, "samples": samples, "generator": stream}
+
+
 def _drawn(ask: Ask, scores: Tensor, samples: int, seed: int) -> Tensor:
     """The student's rankings ``(samples, n)``, if that is what they are."""
-    stream = torch.Generator().manual_seed(seed)
-    answer, _ = answered(ask, {"scores": scores, "samples": samples, "generator": stream})
+    answer, _ = answered(ask, _request(scores, samples, seed))
     got, wanted = tuple(answer.shape), (samples, len(scores))
     _rule(got == wanted, "shape", got=got, wanted=wanted, scores=scores)
     broken = (answer.sort(-1).values != torch.arange(len(scores))).any(-1)
@@ -188,7 +249,7 @@ def _sampled(rankings: Tensor) -> Tensor:
 def _samples(generator: Generator) -> Cases:
     drawn = [
         (PlackettLuce(random_scores(n, generator)).sample((samples,), generator),)
-        for samples, n in ((2, 3), (3, 4), (6, 5))
+        for samples, n in ((2, 3), (3, 4), (6, 5), (4, 6), (10, 2))
     ]
     one, alone = drawn[0][0][:1], torch.zeros(3, 1).long()
     ordinary = [(torch.tensor([[1, 2, 0], [2, 1, 0]]),), *drawn]
@@ -208,7 +269,9 @@ _SAMPLED: Slips = {
     "summed": lambda r: _paid(r).sum(0),
     "no_mean": _paid,
 }
-sampled_exposure = Question("task3a", "rankings", _sampled, _samples, _SAMPLED, clue=_conserved)
+sampled_exposure = Question(
+    "task3a", "rankings", _sampled, _samples, _SAMPLED, clue=_conserved, own_lines=()
+)
 
 
 # --- task 3b: exact exposure --------------------------------------------------------------
@@ -219,7 +282,7 @@ def _exact(scores: Tensor) -> Tensor:
 
 
 def _races(generator: Generator) -> Cases:
-    return [(random_scores(n, generator),) for n in (2, 3, 5, 6)], {
+    return [(random_scores(n, generator),) for n in (2, 3, 4, 5, 6)], {
         "one document, certain of the first position": (random_scores(1, generator),),
         "equal scores": (double(0, 0, 0, 0),),
         "scores of several hundred": (700 + random_scores(3, generator),),
@@ -231,16 +294,19 @@ _EXACT: Slips = {
     "most_probable": lambda s: ranking_exposure(PlackettLuce(s).mode, bias(len(s))),
     "wrong_sign": lambda s: _exact(-s),
 }
-EXACT = Question("task3b", "scores", _exact, _races, _EXACT, at_edges=5e-4, clue=_conserved)
+EXACT = Question(
+    "task3b", "scores", _exact, _races, _EXACT, at_edges=5e-4, clue=_conserved, own_lines=()
+)
 
 
 def exact_exposure(answers: Sequence[Ask], generator: Generator) -> None:
     """Then more documents: the work must grow like a power of n, not like n!."""
-    EXACT(answers, generator)
+    never_drawn(EXACT, answers, generator)
+    longer = replace(EXACT, own_lines=None)
     work = list[float]()
     for n, growth in ((6, 1), (7, 5), (8, 20), (9, 20), (10, 20)):  # n!: 1, 7, 56, 504, 5040
         try:
-            work.append(EXACT.compare(answers[0], [(random_scores(n, generator),)], {}))
+            work.append(longer.compare(answers[0], [(random_scores(n, generator),)], {}))
         except Wrong as wrong:
             raise Wrong(EDGES + str(wrong), 0.5) from None
         if work[-1] > max(growth * work[0], 0.4):

@@ -17,12 +17,15 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+FILE = 2**28  # bytes of the largest file that may be written
+
 
 def limit(memory: float, network: str) -> None:
-    """No more memory (in GB) than this, no core dumps; without namespaces, no sockets either."""
+    """No more memory (in GB) than this, no core dumps; without a sandbox, no sockets either."""
     size = int(memory * 2**30)
     resource.setrlimit(resource.RLIMIT_AS, (size, size))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (FILE, FILE))
 
     def refuse(event: str, arguments: tuple[Any, ...]) -> None:
         if event == "socket.__new__":
@@ -38,7 +41,9 @@ class Desk(ModuleType):
     def __init__(self, line: int) -> None:
         super().__init__("checker", self.__doc__)
         self._incoming, self._outgoing = os.fdopen(line, "rb"), os.fdopen(os.dup(line), "w")
-        self._seed, self._handed = 0, dict[str, list[Any]]()
+        self._seed, self._week = 0, 0
+        self._handed = dict[str, list[Any]]()
+        self._names: dict[str, Any] = {"__name__": "__main__", "display": print}
         self.__path__ = [str(Path(__file__).parent)]
         sys.modules["checker"] = self
         from checker import given
@@ -47,8 +52,9 @@ class Desk(ModuleType):
         self.LAMBDAS, self.settings, self.attempt = given.LAMBDAS, given.settings, given.attempt
         self._given = given
 
-    def begin(self, seed: int) -> Any:
+    def begin(self, seed: int, week: int | None = None) -> Any:
         self._seed = int(seed)
+        self._week = int(week or 0)
         return self._given.course_data(self._seed)
 
     def three_documents(self) -> Any:
@@ -58,6 +64,9 @@ class Desk(ModuleType):
     def check(self, task: str, *answers: Any) -> int:
         self._handed[task] = self._given.asks(answers)
         return 0
+
+    def demonstrate(self, task: str, *answers: Any) -> None:
+        """An example of ours, no answer."""
 
     def score(self) -> int:
         return 0
@@ -71,19 +80,28 @@ class Desk(ModuleType):
 
     def _run(self, cells: list[str]) -> None:
         """Execute the cells in order, in one namespace; an error ends its cell only."""
-        names: dict[str, Any] = {"__name__": "__main__", "display": print}
         for number, source in enumerate(cells, 1):
             error, file = "", f"<cell {number}>"
             linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
             try:
-                exec(compile(source, file, "exec"), names)
+                exec(compile(source, file, "exec"), self._names)
             except (Exception, SystemExit, KeyboardInterrupt) as raised:
                 error = f"{type(raised).__name__}: {raised}"
             self._say(cell=number, error=error[:500])
 
-    def _serve(self) -> None:
+    def _take(self, expected: dict[str, list[str]]) -> list[str]:
+        """Tasks whose `check` was not run, but whose functions or numbers have their names."""
+        taken = []
+        for task, names in expected.items():
+            if task not in self._handed and all(name in self._names for name in names):
+                self._handed[task] = self._given.asks([self._names[name] for name in names])
+                taken.append(task)
+        return taken
+
+    def _serve(self, expected: dict[str, list[str]]) -> None:
         """Answer calls until the other side hangs up."""
-        self._say(seed=self._seed, handed=list(self._handed))
+        taken = self._take(expected)
+        self._say(seed=self._seed, week=self._week, handed=list(self._handed), taken=taken)
         while True:
             task, place, *question = self._hear()
             answers = self._handed.get(task, [])[place:]
@@ -95,5 +113,6 @@ if __name__ == "__main__":
     limit(float(sys.argv[2]), sys.argv[3])
     sys.stdin = io.StringIO()
     desk = Desk(int(sys.argv[1]))
-    desk._run(desk._hear())
-    desk._serve()
+    cells, expected = desk._hear()
+    desk._run(cells)
+    desk._serve(expected)
