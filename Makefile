@@ -6,12 +6,14 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 TORCH  ?=
-# What pytest collects: the module's tests, its doctests, and every chapter by nbval.
-TESTS  ?= tests fairpg_lite book
+# What pytest collects: every chapter by nbval, the tests, and the module's doctests. The long ones
+# stand first, so that no process begins one at the end; before them what compiles the loops that
+# many call, which each would compile for itself.
+TESTS  ?= tests/module/test_compiled.py book tests fairpg_lite
 # Three processes for two cores, as some of them wait; in `make check` hardly any does.
 WORKERS = 3
 check: WORKERS = 2
-# In conftest.py's order; xdist's own begins with the files that have the most tests.
+# In that order; xdist's own begins with the files that have the most tests.
 PYTEST_ARGS ?= -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 # Some machines set this, and then each of two hundred processes compiles our modules again.

@@ -1,10 +1,10 @@
-"""What every test run needs before the first kernel or tensor: repeatable arithmetic.
+"""What every test run needs: repeatable arithmetic, kernels that find the checkout, one built book.
 
-The variables are set here, not in a fixture, because nbval starts its kernels from this process and
-they inherit them; tools/run_chapters.py sets the same when it stores a chapter's outputs.
+Environment variables are set when this file is read, not in a fixture, because nbval starts its
+kernels from this process and they inherit them; tools/run_chapters.py sets the same when it stores
+a chapter's outputs.
 """
 
-import gc
 import hashlib
 import os
 import shutil
@@ -15,13 +15,10 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent
 
-# One thread, unless tools/portable.py asks for more.
+# Sums of several threads come out in another last digit; tools/portable.py asks for more threads.
 os.environ["OMP_NUM_THREADS"] = os.environ.get("FAIRPG_TEST_THREADS", "1")
+# Sets of texts are walked in the same order on every run.
 os.environ["PYTHONHASHSEED"] = "0"
-# Training makes and drops tensors of the same sizes. The C library returns their memory each time
-# and asks for it again, for a fifth of a chapter's time, unless told to keep so many bytes.
-for name, size in {"MMAP_THRESHOLD": 64, "TRIM_THRESHOLD": 256, "TOP_PAD": 16}.items():
-    os.environ.setdefault(f"MALLOC_{name}_", str(size * 2**20))
 # Kernels run inside book/: without this they would miss a checkout that is not installed.
 os.environ["PYTHONPATH"] = os.pathsep.join(
     [str(ROOT), str(ROOT / "book"), *filter(None, [os.environ.get("PYTHONPATH")])]
@@ -32,53 +29,45 @@ import torch  # noqa: E402
 
 from tools.chromium import NAMES, find  # noqa: E402
 
+# The variable above is for processes that are started; PyTorch here was imported by pytest already.
 torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
 NO_BROWSER = f"no browser: none of {', '.join(NAMES)} is on the PATH"
-# Fixtures that start a cluster, processes, or a test run of their own.
+# Fixtures that start a cluster, processes, or a test run of their own: their tests are slow.
 SLOW = {"cluster", "scheduler", "checkout", "run_with", "process", "found"}
-LONG = ("slow", "browser", "build", "chapter")
 
+# What is built or installed in the checkout has tests and notebooks of its own.
 collect_ignore_glob = ["_build/*", ".venv/*", "build/*"]
 
 
 def pytest_configure(config):
+    """Sanitise outputs without an option on every command line, `pytest --nbval book/` included."""
     if config.option.nbval_sanitize_with is None:
         config.option.nbval_sanitize_with = str(ROOT / "tests" / "nbval_sanitize.cfg")
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest drops what `-m` does not want
 def pytest_collection_modifyitems(items):
-    """Mark what can be told from the item itself; the rest is marked in the tests."""
+    """Mark what can be told from the item itself, so that nobody has to remember it in a test."""
     browser = find()
     for item in items:
+        fixtures = set(getattr(item, "fixturenames", ()))
         if item.path.suffix == ".ipynb":
             item.add_marker("chapter")
             # Pictures are not compared: nbval leaves PNG out by itself, and SVG only so.
             item.parent.skip_compare = {*item.parent.skip_compare, "image/svg+xml"}
-        if "built_book" in getattr(item, "fixturenames", ()):
+        if "built_book" in fixtures:
             item.add_marker("build")
-        if SLOW.intersection(getattr(item, "fixturenames", ())):
+        if SLOW & fixtures:
             item.add_marker("slow")
-        if "chrome" in getattr(item, "fixturenames", ()):
+        if "chrome" in fixtures:
             item.add_marker("browser")
         if browser is None and item.get_closest_marker("browser"):
             item.add_marker(pytest.mark.skip(reason=NO_BROWSER))
-    # Files with long tests first: else one process ends with such a file, and the other waits. One
-    # process builds the book, and those who look at it come after other work, not to wait for it;
-    # another compiles what many call, who would each compile it again before it is stored.
-    long = {item.path for item in items if any(item.get_closest_marker(mark) for mark in LONG)}
-    book = dict.fromkeys(item.path for item in items if item.get_closest_marker("build"))
-    ahead = {path: 2 if path in book else 1 for path in long} | {path: 0 for path in [*book][:1]}
-    ahead |= {path: 0 for path in long if path.name == "test_compiled.py"}
-    items.sort(key=lambda item: ahead.get(item.path, 3))
-
-
-def pytest_collection_finish():
-    gc.freeze()  # modules and tests stay to the end: no use in going through them again and again
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)  # so that it is the last line of all
 def pytest_sessionfinish(session):
+    """Say how many tests were left out for want of a browser: a green run would not show it."""
     result = yield
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")
     skipped = reporter.stats.get("skipped", []) if reporter else []

@@ -18,7 +18,7 @@ from tqdm import tqdm
 from benchmarks import _timing
 from benchmarks.sweep import SyntheticQueries
 from fairpg_lite import LinearScorer, TrainConfig
-from fairpg_lite.sweeps import FairPGRank, Run, grid
+from fairpg_lite.sweeps import FairPGRank, Trained, grid
 
 COMMAND = "python -m benchmarks.sample_or_exact"
 LAMS = (0, 1, 3, 5, 8, 10, 25)
@@ -34,15 +34,15 @@ WAYS = {
 class WithWeights(FairPGRank):
     """The figures are exact and on the training queries, as in the paper; and the two weights."""
 
-    def measure(self, run: Run) -> dict[str, Any]:
+    def measure(self, trained: Trained) -> dict[str, Any]:
         """NDCG and D_group, D_group as the last epoch saw it, and the weights."""
-        assert isinstance(run.scorer, LinearScorer)
-        measured = super().measure(run)
-        theta1, theta2 = run.scorer.linear.weight.flatten().tolist()
+        assert isinstance(trained.scorer, LinearScorer)
+        measured = super().measure(trained)
+        theta1, theta2 = trained.scorer.linear.weight.flatten().tolist()
         return {
             "ndcg": measured["ndcg"],
             "d_group": measured["d_group"],
-            "seen_d_group": run.history.disparity[-1],
+            "seen_d_group": trained.history.disparity[-1],
             "theta1": theta1,
             "theta2": theta2,
         }

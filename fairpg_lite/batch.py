@@ -10,8 +10,8 @@ from torch import Tensor
 class Batch(NamedTuple):
     """B queries padded to n documents.
 
-    Padding has features 0, relevance 0 and group 0. The tensors may be views of the dataset: do not
-    write into them.
+    Padding has features 0, relevance 0, group 0 and document id 0, which only ``mask`` tells from
+    real ones. The tensors may be views of the dataset: do not write into them.
     """
 
     features: Tensor
@@ -24,6 +24,8 @@ class Batch(NamedTuple):
     """``(B, n)``, True for a real document."""
     queries: Tensor
     """``(B,)``, the index of each query in the dataset."""
+    document_ids: Tensor | None = None
+    """``(B, n)``, equal for the same item in several queries; None if the dataset has none."""
 
 
 class Queries(Protocol):
@@ -42,6 +44,11 @@ class Queries(Protocol):
     @property
     def groups(self) -> Tensor | None:
         """``(N,)``, integer labels, or None."""
+        ...
+
+    @property
+    def document_ids(self) -> Tensor | None:
+        """``(N,)``, whole numbers, equal for the same item in several queries; or None."""
         ...
 
     @property

@@ -22,7 +22,8 @@ class Disparity(Protocol):
 
     A function that has an argument ``position_bias`` is told the one that the exposure was made
     with, ``(n,)``; one with an argument ``undefined`` is told what to answer for a query that has
-    no answer.
+    no answer. One with an argument ``document_ids`` is not given sums when queries are pooled by
+    item, see `fairpg_lite.pooling`.
     """
 
     def __call__(
@@ -55,6 +56,8 @@ def disparity_of(
     mask: Tensor | None,
     position_bias: Tensor | None,
     undefined: float | None = None,
+    document_ids: Tensor | None = None,
+    queries: Tensor | None = None,
 ) -> Tensor:
     """Call a disparity with what it has arguments for, and look at its answer.
 
@@ -66,11 +69,17 @@ def disparity_of(
         mask: ``(…, n)`` or None.
         position_bias: ``(n,)``, or None for 1/log2(1+j).
         undefined: The answer for a query without one; None is the function's own.
+        document_ids: ``(n,)``, equal for the same item, in a pool of queries; None elsewhere.
+        queries: ``(n,)``, the query of each document of a pool; None elsewhere.
 
     Returns:
         ``(…)``.
     """
     options: dict[str, Any] = {}
+    if document_ids is not None and takes(function, "document_ids"):
+        options["document_ids"] = document_ids
+    if queries is not None and takes(function, "queries"):
+        options["queries"] = queries
     if takes(function, "position_bias"):
         options["position_bias"] = position_bias
     if undefined is not None and takes(function, "undefined"):
@@ -184,7 +193,7 @@ def group_gap(
     r"""The two-sided gap: D_group without its direction, whichever group is ahead.
 
     :math:`|v(G_i)/M_{G_i} - v(G_j)/M_{G_j}|`. More than two groups: the mean over all pairs.
-    Chapters 5 and 14.
+    Chapter 12.
 
     Args:
         exposure: ``(…, n)``.

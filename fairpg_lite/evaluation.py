@@ -6,7 +6,7 @@ Plackett-Luce policy from the same integral (`fairpg_lite.exact.exact_err`).
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import torch
@@ -17,7 +17,8 @@ from fairpg_lite.batch import Batch, Queries
 from fairpg_lite.disparity import Disparity
 from fairpg_lite.exact import TOLERANCE
 from fairpg_lite.measures import MEASURES, Measure, Options, RankedQueries, of_disparity
-from fairpg_lite.policy import FixedRanking, PlackettLuce, Policy
+from fairpg_lite.policy import FixedRanking, MakePolicy, PlackettLuce, Policy
+from fairpg_lite.pooling import Pool, PooledValue, check_poolable, check_pooled_function
 from fairpg_lite.relevance import Gain, Merit, gains_of, merit_of
 from fairpg_lite.resampling import bootstrap_interval, sign_flip_p_value
 from fairpg_lite.scorers import Scorer, eval_mode, score
@@ -35,9 +36,10 @@ class Difference(NamedTuple):
     high: float
     """Its upper end."""
     p_value: float
-    """Two-sided, by flipping the sign of each query's difference at random."""
+    """Two-sided, by exchanging first and second in each query at random: of a mean over queries
+    this flips the signs of their differences."""
     queries: int
-    """Queries in which both have an answer."""
+    """Queries in which both have an answer; of a pooled measure, those in the pool."""
 
 
 @dataclass(frozen=True)
@@ -52,13 +54,17 @@ class Evaluation:
     """
 
     means: dict[str, float]
-    """The mean of each measure over the queries."""
+    """The mean of each measure over the queries; of a pooled measure, its one value."""
     per_query: dict[str, Tensor]
-    """Each measure ``(Q,)`` in the dataset's order; NaN for a query that is left out."""
+    """Each measure ``(Q,)`` in the dataset's order, without those that are pooled; NaN for a query
+    that is left out."""
     defined: dict[str, int]
-    """In how many queries each measure has an answer of its own."""
+    """In how many queries each measure has an answer of its own; of a pooled measure, all that are
+    in the pool, or 0."""
     k: int | None = None
     """Cut-off of "ndcg_at_k" and "err"."""
+    pooled: dict[str, PooledValue] = field(default_factory=dict)
+    """What each pooled measure was computed from."""
 
     def __getattr__(self, name: str) -> float:
         """The mean of a measure."""
@@ -76,8 +82,7 @@ class Evaluation:
         parts = [f"{name}={value:.4f}" for name, value in self.means.items()]
         if self.k is not None:
             parts.append(f"k={self.k}")
-        queries = len(next(iter(self.per_query.values())))
-        return f"Evaluation({', '.join(parts)}, queries={queries})"
+        return f"Evaluation({', '.join(parts)}, queries={self._query_count()})"
 
     def to_dict(self) -> dict[str, Any]:
         """The means and the cut-off, ready for JSON."""
@@ -86,12 +91,18 @@ class Evaluation:
     def interval(self, measure: str) -> tuple[float, float]:
         """95 % bootstrap interval of a mean over the queries that have an answer.
 
+        A pooled measure is computed again for every draw of queries. Items of few queries are
+        missing in some draws, and a measure of single items (envy, Nash welfare) is then larger or
+        smaller in all draws than it was: its value may lie outside of the interval.
+
         Args:
             measure: One of those that were computed.
 
         Returns:
             The lower and the upper end.
         """
+        if measure in self.pooled:
+            return self.pooled[measure].interval()
         values = self._values(measure)
         return bootstrap_interval(values[~values.isnan()])
 
@@ -105,6 +116,8 @@ class Evaluation:
         Returns:
             The mean difference, its interval and its p-value.
         """
+        if measure in self.pooled or measure in other.pooled:
+            return self._compare_pooled(other, measure)
         first = self._values(measure)
         second = other._values(measure)
         if first.shape != second.shape:
@@ -117,11 +130,39 @@ class Evaluation:
         p_value = sign_flip_p_value(differences)
         return Difference(float(differences.mean()), low, high, p_value, len(differences))
 
+    def _compare_pooled(self, other: "Evaluation", measure: str) -> Difference:
+        """This pooled value less another."""
+        for evaluation in (self, other):
+            evaluation._demand(measure)
+        first = self.pooled.get(measure)
+        second = other.pooled.get(measure)
+        if first is None or second is None or not first.is_of_same_documents(second):
+            raise ValueError(
+                f"compare: {measure} is pooled in one evaluation and not alike in the other; "
+                "evaluate both on the same queries with the same pooled=."
+            )
+        low, high = first.interval_of_difference(second)
+        p_value = first.p_value(second)
+        queries = min(self.defined[measure], other.defined[measure])
+        return Difference(first.value - second.value, low, high, p_value, queries)
+
     def _values(self, measure: str) -> Tensor:
         """A measure of each query ``(Q,)``, in double precision."""
-        if measure not in self.per_query:
-            raise KeyError(f"{measure!r} was not computed; there are {', '.join(self.per_query)}.")
+        self._demand(measure)
         return self.per_query[measure].double()
+
+    def _demand(self, measure: str) -> None:
+        """Refuse a measure that was not computed."""
+        if measure not in self.means:
+            raise KeyError(f"{measure!r} was not computed; there are {', '.join(self.means)}.")
+
+    def _query_count(self) -> int:
+        """How many queries were judged."""
+        for values in self.per_query.values():
+            return len(values)
+        for value in self.pooled.values():
+            return len(value.lengths)
+        return 0
 
 
 def evaluate(
@@ -138,12 +179,16 @@ def evaluate(
     position_bias: Tensor | None = None,
     samples: int | None = None,
     tolerance: float = TOLERANCE,
+    pooled: str = "query",
+    posterior: Tensor | None = None,
+    policy: MakePolicy = PlackettLuce,
 ) -> Evaluation:
     """Judge a ranker on a data set (chapters 7 to 13).
 
     Args:
-        ranker: A scorer, which stands for its Plackett-Luce policy; scores ``(N,)`` of all
-            documents, from anywhere; or one `Policy` for each query, in their order.
+        ranker: A scorer, which stands for its Plackett-Luce policy (or that of ``policy``); scores
+            ``(N,)`` of all documents, from anywhere; or one `Policy` for each query, in their
+            order.
         dataset: The queries.
         measures: Names in `fairpg_lite.measures.MEASURES`, or rows of your own; or a mapping of
             names to functions of exposure, merit, groups and mask of your own. Only these are
@@ -159,6 +204,12 @@ def evaluate(
         position_bias: Attention per position ``(n,)`` for exposure and NDCG; None is 1/log2(1+j).
         samples: Rankings to draw for ERR; None is exact where the policy has an exact way.
         tolerance: Accuracy of what is integrated.
+        pooled: Whether disparities compare documents within each query, "query"; or the sums over
+            all queries in which an item, known by its `document_ids`, occurs, "item"; or all
+            documents of all queries as one list, "dataset". Then each disparity is one number.
+            Utilities are means over queries in any case. See `fairpg_lite.pooling`.
+        posterior: ``(D, N)``, D draws of the relevance of all documents, for "phi".
+        policy: What makes a policy of a scorer's scores and mask.
 
     Returns:
         The means, and each measure of each query.
@@ -167,31 +218,48 @@ def evaluate(
     >>> data = synthetic(n_queries=20)
     >>> evaluate(data.relevance, data, ("ndcg", "d_group"))
     Evaluation(ndcg=0.8986, d_group=0.0005, queries=20)
+    >>> evaluate(data.relevance, data, ("ndcg", "d_group"), pooled="dataset")
+    Evaluation(ndcg=0.8986, d_group=0.0000, queries=20)
     """
     if len(dataset) == 0:
         raise ValueError("evaluate: the dataset holds no query.")
     rows = _chosen(measures, dataset)
+    check_poolable("evaluate", dataset, pooled)
+    to_pool = _rows_to_pool(rows, pooled)
+    _check_posterior(rows, posterior, dataset)
     if max_grade is None:
         max_grade = max(1.0, float(dataset.relevance.max().ceil()))
     options = Options(k, gain, merit, max_grade, position_bias, samples, tolerance)
     generator = torch.Generator(dataset.features.device).manual_seed(0)
-    values: dict[str, list[Tensor]] = {name: [] for name in rows}
+    values: dict[str, list[Tensor]] = {name: [] for name in rows if name not in to_pool}
+    pools: list[Pool] = []
     order: list[Tensor] = []
     with eval_mode(ranker):
         _check_relevance(dataset, rows, options)
-        for batch, policy in _policies(ranker, dataset):
+        for batch, judged in _policies(ranker, dataset, policy):
             if deterministic:
-                policy = FixedRanking(policy.mode, policy.mask, batch.relevance.dtype)
+                judged = FixedRanking(judged.mode, judged.mask, batch.relevance.dtype)
+            draws = None if posterior is None else _draws_of(posterior, batch, dataset)
             ranked = RankedQueries(
-                policy, batch.relevance, batch.groups, batch.mask, options, generator
+                judged, batch.relevance, batch.groups, batch.mask, options, generator, draws
             )
             with _check.trusted():
-                for name, row in rows.items():
-                    values[name].append(row.compute(ranked).reshape(-1))
+                for name, parts in values.items():
+                    parts.append(rows[name].compute(ranked).reshape(-1))
+                if to_pool:
+                    pools.append(_pool_of(ranked, batch))
             order.append(batch.queries.cpu())
     in_order = torch.cat(order).argsort()
     columns = {name: torch.cat(parts).cpu()[in_order] for name, parts in values.items()}
-    return _summary(columns, rows, undefined, k)
+    evaluation = _summary(columns, rows, undefined, k)
+    if not to_pool:
+        return evaluation
+    pool = Pool.joined(pools)
+    pooled_values = {}
+    for name, function in to_pool.items():
+        stand_in = _stand_in(rows[name], undefined)
+        pooled_values[name] = PooledValue(function, pooled, pool, stand_in)
+    return _with_pooled(evaluation, list(rows), pooled_values)
 
 
 def _chosen(
@@ -218,6 +286,83 @@ def _chosen(
     return rows
 
 
+def _rows_to_pool(rows: Mapping[str, Measure], pooled: str) -> dict[str, Disparity]:
+    """The plain functions of the rows whose queries are pooled."""
+    functions: dict[str, Disparity] = {}
+    if pooled == "query":
+        return functions
+    for name, row in rows.items():
+        if row.function is not None:
+            check_pooled_function("evaluate", name, row.function, pooled)
+            functions[name] = row.function
+    return functions
+
+
+def _pool_of(ranked: RankedQueries, batch: Batch) -> Pool:
+    """The documents of a batch with their exposure, in double precision on the CPU."""
+    n = batch.mask.shape[-1]
+    pool = Pool.of_padded(
+        ranked.exposure.detach().reshape(-1, n),
+        ranked.merit.reshape(-1, n),
+        batch.mask.reshape(-1, n),
+        batch.queries,
+        groups=None if batch.groups is None else batch.groups.reshape(-1, n),
+        document_ids=None if batch.document_ids is None else batch.document_ids.reshape(-1, n),
+    )
+    return pool.on_cpu()
+
+
+def _with_pooled(
+    evaluation: Evaluation, names: Sequence[str], pooled_values: dict[str, PooledValue]
+) -> Evaluation:
+    """The evaluation with pooled measures, all of them in the order of ``names``."""
+    means = {}
+    defined = {}
+    for name in names:
+        if name in pooled_values:
+            value = pooled_values[name]
+            means[name] = value.value
+            defined[name] = 0 if math.isnan(value.answer) else len(value.lengths)
+        else:
+            means[name] = evaluation.means[name]
+            defined[name] = evaluation.defined[name]
+    return Evaluation(means, evaluation.per_query, defined, evaluation.k, pooled_values)
+
+
+def _check_posterior(
+    rows: Mapping[str, Measure], posterior: Tensor | None, dataset: Queries
+) -> None:
+    """Refuse a posterior that is missing or of other documents."""
+    if posterior is None:
+        for name, row in rows.items():
+            if "posterior" in row.needs:
+                raise ValueError(
+                    f"evaluate: {name} needs draws of the relevance; give posterior= of shape "
+                    f"(D, {len(dataset.relevance)}), or leave the measure out."
+                )
+        return
+    _check.floating("evaluate", "posterior", posterior)
+    if posterior.ndim != 2 or posterior.shape[1] != len(dataset.relevance):
+        raise ValueError(
+            f"evaluate: posterior has shape {tuple(posterior.shape)}, and the dataset has "
+            f"{len(dataset.relevance)} documents; give (D, {len(dataset.relevance)}), D draws of "
+            "the relevance of all documents."
+        )
+    if len(posterior) == 0:
+        raise ValueError("evaluate: posterior holds no draw; give one at least.")
+    _check.finite("evaluate", "posterior", posterior)
+
+
+def _draws_of(posterior: Tensor, batch: Batch, dataset: Queries) -> Tensor:
+    """The draws ``(D, …, n)`` of the documents of a batch; padding repeats other documents."""
+    n = batch.mask.shape[-1]
+    place = torch.arange(n, device=dataset.offsets.device)
+    starts = dataset.offsets[batch.queries.to(dataset.offsets.device)]
+    rows = (starts.unsqueeze(-1) + place).clamp(max=len(dataset.relevance) - 1)
+    draws = posterior.to(batch.relevance.device)[:, rows.to(batch.relevance.device)]
+    return draws.reshape(len(posterior), *batch.mask.shape).to(batch.relevance.dtype)
+
+
 def _row(name: str) -> Measure:
     if name not in MEASURES:
         raise ValueError(
@@ -236,18 +381,20 @@ def _check_relevance(dataset: Queries, rows: Mapping[str, Measure], options: Opt
 
 
 def _policies(
-    ranker: Scorer | Tensor | Sequence[Policy], dataset: Queries
+    ranker: Scorer | Tensor | Sequence[Policy], dataset: Queries, make_policy: MakePolicy
 ) -> Iterator[tuple[Batch, Policy]]:
     """The policies of a ranker, and the queries of each, in float32 at least."""
     if callable(ranker):
-        return _policies_of_scorer(ranker, dataset)
+        return _policies_of_scorer(ranker, dataset, make_policy)
     if isinstance(ranker, Tensor) or getattr(ranker, "ndim", 0) == 1:
-        return _policies_of_scores(torch.as_tensor(ranker), dataset)
+        return _policies_of_scores(torch.as_tensor(ranker), dataset, make_policy)
     return _given_policies(ranker, dataset)
 
 
-def _policies_of_scorer(scorer: Scorer, dataset: Queries) -> Iterator[tuple[Batch, Policy]]:
-    """The Plackett-Luce policies of a scorer, which is fed in its own number format."""
+def _policies_of_scorer(
+    scorer: Scorer, dataset: Queries, make_policy: MakePolicy
+) -> Iterator[tuple[Batch, Policy]]:
+    """The policies of a scorer, which is fed in its own number format."""
     dtype = dataset.features.dtype
     if isinstance(scorer, nn.Module):
         first = next(scorer.parameters(), None)
@@ -256,11 +403,13 @@ def _policies_of_scorer(scorer: Scorer, dataset: Queries) -> Iterator[tuple[Batc
     judged_in = torch.promote_types(dtype, torch.float32)
     for batch in dataset.batches(_BATCH_SIZE, dtype=dtype, reuse=True):
         scores = score(scorer, batch).to(judged_in)
-        yield _judged_in(batch, judged_in), PlackettLuce(scores, _needed_mask(batch))
+        yield _judged_in(batch, judged_in), make_policy(scores, _needed_mask(batch))
 
 
-def _policies_of_scores(scores: Tensor, dataset: Queries) -> Iterator[tuple[Batch, Policy]]:
-    """The Plackett-Luce policies of scores ``(N,)``, in double precision."""
+def _policies_of_scores(
+    scores: Tensor, dataset: Queries, make_policy: MakePolicy
+) -> Iterator[tuple[Batch, Policy]]:
+    """The policies of scores ``(N,)``, in double precision."""
     _check.same_shape("evaluate", "scores", scores, "relevance", dataset.relevance.shape)
     scores = scores.to(dataset.features.device).double()
     lengths = dataset.lengths.tolist()
@@ -269,7 +418,7 @@ def _policies_of_scores(scores: Tensor, dataset: Queries) -> Iterator[tuple[Batc
         padded = torch.zeros_like(batch.relevance)
         for row, query in enumerate(batch.queries.tolist()):
             padded[row, : lengths[query]] = by_query[query]
-        yield batch, PlackettLuce(padded, _needed_mask(batch))
+        yield batch, make_policy(padded, _needed_mask(batch))
 
 
 def _given_policies(policies: Sequence[Policy], dataset: Queries) -> Iterator[tuple[Batch, Policy]]:
@@ -302,6 +451,7 @@ def _with_shape(batch: Batch, shape: torch.Size) -> Batch:
         relevance=batch.relevance.view(shape),
         groups=None if batch.groups is None else batch.groups.view(shape),
         mask=batch.mask.view(shape),
+        document_ids=None if batch.document_ids is None else batch.document_ids.view(shape),
     )
 
 
@@ -321,19 +471,27 @@ def _summary(
     k: int | None,
 ) -> Evaluation:
     """The evaluation of columns ``(Q,)`` in which NaN stands for a query without an answer."""
-    if isinstance(undefined, str) and undefined != "skip":
-        raise ValueError(
-            f"evaluate: undefined is {undefined!r}; give 'skip', None, or a mapping such as "
-            "{'ndcg': 0.0}."
-        )
-    overrides = {} if undefined is None or isinstance(undefined, str) else dict(undefined)
     per_query = {}
     defined = {}
     means = {}
     for name, column in columns.items():
         has_answer = ~column.isnan()
-        stand_in = math.nan if undefined == "skip" else overrides.get(name, rows[name].undefined)
+        stand_in = _stand_in(rows[name], undefined)
         defined[name] = int(has_answer.sum())
         per_query[name] = torch.where(has_answer, column, stand_in)
         means[name] = float(per_query[name].double().nanmean())
     return Evaluation(means, per_query, defined, k)
+
+
+def _stand_in(row: Measure, undefined: str | Mapping[str, float] | None) -> float:
+    """What counts where a measure has no answer; NaN leaves it out."""
+    if undefined is None:
+        return row.undefined
+    if not isinstance(undefined, str):
+        return undefined.get(row.name, row.undefined)
+    if undefined != "skip":
+        raise ValueError(
+            f"evaluate: undefined is {undefined!r}; give 'skip', None, or a mapping such as "
+            "{'ndcg': 0.0}."
+        )
+    return math.nan

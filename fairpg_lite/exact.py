@@ -30,7 +30,7 @@ def exact_exposure(
     mask: Tensor | None = None,
     tolerance: float = TOLERANCE,
 ) -> Tensor:
-    """Exposure of a Plackett-Luce policy, without sampling (chapter 4, eq-04-crowd).
+    """Exposure of a Plackett-Luce policy, without sampling (eq-04-crowd).
 
     Args:
         scores: ``(…, n)``.
@@ -55,8 +55,7 @@ def exact_position_probs(
 ) -> Tensor:
     """Probability that the document of a row stands at the position of a column.
 
-    At the roots of unity G_i is the Fourier transform of the rank's distribution (chapter 4,
-    eq-04-fourier).
+    At the roots of unity G_i is the Fourier transform of the rank's distribution (eq-04-fourier).
 
     Args:
         scores: ``(…, n)``.

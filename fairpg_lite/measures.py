@@ -3,6 +3,10 @@
 A measure is one function and one row of `MEASURES`. `evaluate`, the command line, the columns of a
 table and the axes of a figure read this table; a disparity in it can also be trained,
 ``TrainConfig(disparity=name)``.
+
+A disparity is a function of expected exposure, so it cannot demand that every single list be fair
+(Gorantla et al. 2023): two policies may expose every document alike, one by fair lists and one by
+lists of which none is fair.
 """
 
 from collections.abc import Callable
@@ -28,6 +32,7 @@ from fairpg_lite.expected_exposure import (
     expected_exposure_relevance,
 )
 from fairpg_lite.exposure import bias_like
+from fairpg_lite.fair_division import dominance_shortfall, envy
 from fairpg_lite.parity import (
     attention_weighted_rank_fairness,
     click_disparity,
@@ -36,7 +41,13 @@ from fairpg_lite.parity import (
 )
 from fairpg_lite.policy import FixedRanking, Metric, Mixture, PlackettLuce, Policy
 from fairpg_lite.relevance import Gain, Merit, merit_of
-from fairpg_lite.welfare import gini_exposure, gini_welfare_loss, nash_welfare_loss
+from fairpg_lite.uncertain_merit import phi_fairness
+from fairpg_lite.welfare import (
+    attention_inequity,
+    gini_exposure,
+    gini_welfare_loss,
+    nash_welfare_loss,
+)
 
 NAN = float("nan")
 
@@ -82,6 +93,8 @@ class RankedQueries:
     """``(…, n)``, True for a real document."""
     options: Options
     generator: torch.Generator | None = None
+    posterior: Tensor | None = None
+    """``(D, …, n)``, draws of relevance, or None."""
 
     @cached_property
     def exposure(self) -> Tensor:
@@ -93,6 +106,13 @@ class RankedQueries:
         if isinstance(self.policy, PlackettLuce):
             return self.policy.exposure(position_bias, self.options.tolerance)
         return self.policy.exposure(position_bias)
+
+    @cached_property
+    def position_probs(self) -> Tensor:
+        """Probability of each position ``(…, n, n)`` [document, position]."""
+        if isinstance(self.policy, PlackettLuce):
+            return self.policy.position_probs(self.options.tolerance)
+        return self.policy.position_probs()
 
     @cached_property
     def merit(self) -> Tensor:
@@ -125,11 +145,17 @@ class Measure:
     undefined: float
     """What a query without an answer counts; NaN leaves it out of the mean."""
     needs: tuple[str, ...] = ()
-    """What the data must have, "groups" or nothing."""
+    """What must be there beside relevance, "groups", "posterior" or nothing."""
     math_label: str = ""
     """The label on an axis, if it is a formula."""
-    disparity: Disparity | None = None
-    """The plain function, of a measure that can be trained."""
+    function: Disparity | None = None
+    """The plain function of exposure, merit, groups and mask, of a measure that is one; queries of
+    such a measure can be pooled."""
+
+    @property
+    def disparity(self) -> Disparity | None:
+        """The plain function, of a measure that can be trained; None of any other."""
+        return self.function if self.better == "lower" else None
 
     @property
     def axis_label(self) -> str:
@@ -176,8 +202,7 @@ def of_disparity(
             undefined=NAN,
         )
 
-    trainable = function if better == "lower" else None
-    return Measure(name, label, compute, better, 0.0, needs, math_label, trainable)
+    return Measure(name, label, compute, better, 0.0, needs, math_label, function)
 
 
 def _ndcg(ranked: RankedQueries) -> Tensor:
@@ -237,6 +262,11 @@ def _average_rank(ranked: RankedQueries) -> Tensor:
     return (ranked.grade * expected_rank(ranked.policy)).sum(-1) / total
 
 
+def _phi(ranked: RankedQueries) -> Tensor:
+    assert ranked.posterior is not None
+    return phi_fairness(ranked.position_probs, ranked.posterior, ranked.mask)
+
+
 def _expected(policy: Policy, metric: Metric, ranked: RankedQueries) -> Tensor:
     """The expectation ``(…)`` of a metric of rankings, exact for policies of finitely many."""
     if hasattr(policy, "expected_value"):
@@ -288,6 +318,10 @@ _ROWS = (
     of_disparity("gini", "Gini of exposure", gini_exposure),
     of_disparity("nash", "Nash welfare loss", nash_welfare_loss),
     of_disparity("gini_welfare", "Gini welfare loss", gini_welfare_loss),
+    of_disparity("inequity", "inequity of attention", attention_inequity),
+    of_disparity("envy", "envy", envy),
+    of_disparity("dominance", "loss against a random ranking", dominance_shortfall),
+    Measure("phi", "phi-fairness", _phi, "higher", NAN, needs=("posterior",)),
 )
 #: All measures by name, in the order in which tables show them.
 MEASURES: dict[str, Measure] = {row.name: row for row in _ROWS}

@@ -6,8 +6,8 @@ scores -> policy -> exposure -> plain functions.
 
 import dataclasses
 import math
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol
 
 import torch
 from torch import Tensor
@@ -17,15 +17,42 @@ from fairpg_lite.batch import Batch, Queries
 from fairpg_lite.disparity import Disparity, disparity_of
 from fairpg_lite.measures import DISPARITIES, MEASURES
 from fairpg_lite.metrics import Utility
-from fairpg_lite.policy import PlackettLuce
+from fairpg_lite.policy import MakePolicy, PlackettLuce, Policy
+from fairpg_lite.pooling import POOLS, Pool, check_poolable, check_pooled_function, pooled_disparity
 from fairpg_lite.relevance import GAINS, MERITS, Gain, Merit, merit_of
 
 #: Utilities that are linear in exposure; any other is a function of rankings.
 LINEAR_UTILITIES = ("ndcg", "dcg")
 
 
+class Estimator(Protocol):
+    """A way to get exposure with a gradient, beside "sample" and "exact"."""
+
+    def __call__(
+        self,
+        policy: PlackettLuce,
+        position_bias: Tensor | None,
+        generator: torch.Generator | None,
+        /,
+    ) -> Tensor:
+        """Exposure, or an estimate of it, whose gradient in the scores is yours.
+
+        Args:
+            policy: With ``scores (B, n)``.
+            position_bias: ``(n,)``; None is 1/log2(1+j).
+            generator: Where random numbers come from.
+
+        Returns:
+            ``(B, n)``.
+        """
+        ...
+
+
 class Terms(NamedTuple):
-    """Utility, disparity and entropy of each query ``(B,)``."""
+    """Utility, disparity and entropy of each query ``(B,)``.
+
+    A pooled disparity is one number for all of them, repeated so that the mean is that number.
+    """
 
     utility: Tensor
     disparity: Tensor
@@ -43,8 +70,9 @@ class Objective:
     merit, groups and mask, or None."""
     utility: str | Utility = "ndcg"
     """"ndcg", "dcg", or a function of rankings, relevance and mask, to be maximised."""
-    method: str = "sample"
-    """How exposure gets its gradient, "sample" as in the paper or "exact"."""
+    method: str | Estimator = "sample"
+    """How exposure gets its gradient, "sample" as in the paper, "exact", or a function of policy,
+    position bias and generator (`Estimator`)."""
     samples: int = 10
     """Rankings drawn per query, the paper's S."""
     baseline: str | None = "mean"
@@ -60,17 +88,38 @@ class Objective:
     `evaluate` integrates to 1e-10."""
     gain: str | Gain = "exponential"
     """Gain of a relevance in NDCG and DCG, "exponential", "linear", "binary" or a function."""
+    # Results are stored that were made before there was this field.
+    pooled: str = field(default="query", metadata={"stored": "if changed"})
+    """Which documents the disparity compares, "query", those of each query; "item", the sums of
+    each item over the queries in which its id occurs; "dataset", the documents of all queries as
+    one list (`fairpg_lite.pooling`).
+
+    In training the pool is a batch, in each process its own. Updates then follow the gradient of
+    the mean pooled disparity of the batches that ``RankingDataset.batches`` forms of ``batch_size``
+    queries, in which queries of similar length stand together. As an estimate of the gradient of
+    the whole data set's pooled disparity that is biased, because a disparity is not linear in the
+    sums, unless ``batch_size`` is the number of queries. `evaluate` and the validation of a
+    training pool the whole data set."""
+    policy: MakePolicy | None = field(default=None, metadata={"stored": "if changed"})
+    """What makes a policy of scores and mask; None is `PlackettLuce`. Another kind is trained with
+    ``method="exact"``, by the gradient of its own exposure."""
 
     def __post_init__(self) -> None:
         self._demand_count("samples")
         self._demand_above_zero("tolerance")
         self._demand_zero_or_more("lam", "entropy")
-        self._demand_choice("method", ("sample", "exact"))
+        self._demand_choice("method", ("sample", "exact"), or_function=True)
+        self._demand_choice("policy", (None,), or_function=True)
         self._demand_choice("baseline", ("mean", "loo", None))
         self._demand_choice("utility", LINEAR_UTILITIES, or_function=True)
         self._demand_choice("disparity", (*DISPARITIES, None), or_function=True)
         self._demand_choice("merit", tuple(MERITS), or_function=True)
         self._demand_choice("gain", tuple(GAINS), or_function=True)
+        self._demand_choice("pooled", POOLS)
+        if self.disparity is not None:
+            function = self._disparity_function()
+            name = self.disparity if isinstance(self.disparity, str) else "the disparity"
+            check_pooled_function(type(self).__name__, name, function, self.pooled)
         if self.needs_rankings and self.baseline is not None and self.samples < 2:
             self._refuse("samples", f"baseline={self.baseline!r} needs at least two")
         if self.lam > 0 and self.disparity is None:
@@ -109,24 +158,74 @@ class Objective:
         Returns:
             Utility, disparity and entropy, each ``(B,)``, with a gradient in the scores.
         """
+        return self.terms_and_exposure(scores, batch, generator, ideal)[0]
+
+    def terms_and_exposure(
+        self,
+        scores: Tensor,
+        batch: Batch,
+        generator: torch.Generator | None = None,
+        ideal: Tensor | None = None,
+    ) -> tuple[Terms, Tensor]:
+        """The terms of each query of a batch, and the exposure ``(B, n)`` that they are made of.
+
+        Args:
+            scores: ``(B, n)``.
+            batch: The queries.
+            generator: Where rankings are drawn from; None is torch's own stream.
+            ideal: ``(Q,)``, what `ideals` has found for the whole dataset; None works it out.
+
+        Returns:
+            The terms, and the exposure.
+        """
         mask = None if bool(batch.mask.all()) else batch.mask
-        policy = PlackettLuce(scores, mask)
+        policy = PlackettLuce(scores, mask) if self.policy is None else self.policy(scores, mask)
         rankings = None
         if self.needs_rankings:
             rankings = policy.sample((self.samples,), generator)
-        if self.method == "exact":
-            exposure = policy.exposure(self.position_bias, self.tolerance)
-        else:
-            exposure = policy.sampled_exposure(
-                self.position_bias, rankings=rankings, baseline=self.baseline
-            )
+        exposure = self._exposure(policy, rankings, generator)
         utility = self._utility(policy, exposure, rankings, batch, mask, ideal)
         # What has no weight is reported, and needs no gradient.
         with torch.set_grad_enabled(torch.is_grad_enabled() and self.lam > 0):
             disparity = self._disparity(exposure, batch, mask)
         with torch.set_grad_enabled(torch.is_grad_enabled() and self.entropy > 0):
-            entropy = policy.softmax_entropy()
-        return Terms(utility, disparity, entropy)
+            entropy = self._entropy(policy, exposure)
+        return Terms(utility, disparity, entropy), exposure
+
+    def pool_of(self, exposure: Tensor, batch: Batch) -> Pool:
+        """The documents of a batch, to be pooled with those of others.
+
+        Args:
+            exposure: ``(B, n)``.
+            batch: The queries.
+
+        Returns:
+            The pool.
+        """
+        if not _check.is_trusted():
+            check_poolable(type(self).__name__, batch, self.pooled)
+        merit = merit_of(batch.relevance, self.merit)
+        return Pool.of_padded(
+            exposure,
+            merit,
+            batch.mask,
+            batch.queries,
+            groups=batch.groups,
+            document_ids=batch.document_ids,
+        )
+
+    def pooled_disparity(self, pool: Pool) -> Tensor:
+        """The chosen disparity of a pool.
+
+        Args:
+            pool: Documents of many queries.
+
+        Returns:
+            One number, ``()``; zero if there is no disparity, or no groups that it needs.
+        """
+        if self.disparity is None or (self.needs_groups and pool.groups is None):
+            return torch.zeros_like(pool.exposure).sum()
+        return pooled_disparity(self._disparity_function(), pool, self.pooled)
 
     def total(self, terms: Terms) -> Tensor:
         """What is maximised ``(B,)``: equation (1) of the paper, plus the entropy term."""
@@ -141,9 +240,39 @@ class Objective:
         """Plain values for a result file; functions by module and name, tensors as lists."""
         return {field.name: _plain(getattr(self, field.name)) for field in dataclasses.fields(self)}
 
+    def _exposure(
+        self, policy: Policy, rankings: Tensor | None, generator: torch.Generator | None
+    ) -> Tensor:
+        """Exposure ``(B, n)`` with the gradient that the method gives it."""
+        if self.method == "exact":
+            if isinstance(policy, PlackettLuce):
+                return policy.exposure(self.position_bias, self.tolerance)
+            return policy.exposure(self.position_bias)
+        if not isinstance(policy, PlackettLuce):
+            raise TypeError(
+                f"{type(self).__name__}: method is {self.method!r}, which needs a Plackett-Luce "
+                f"policy, and policy makes a {type(policy).__name__}; choose method='exact'."
+            )
+        if callable(self.method):
+            return self.method(policy, self.position_bias, generator)
+        return policy.sampled_exposure(
+            self.position_bias, rankings=rankings, baseline=self.baseline
+        )
+
+    def _entropy(self, policy: Policy, exposure: Tensor) -> Tensor:
+        """The entropy term ``(B,)``; zeros for a policy that is not one of scores."""
+        if isinstance(policy, PlackettLuce):
+            return policy.softmax_entropy()
+        if self.entropy > 0:
+            raise TypeError(
+                f"{type(self).__name__}: entropy is {self.entropy}, which is that of Plackett-Luce "
+                f"scores, and policy makes a {type(policy).__name__}; choose entropy=0."
+            )
+        return torch.zeros_like(exposure[..., 0])
+
     def _utility(
         self,
-        policy: PlackettLuce,
+        policy: Policy,
         exposure: Tensor,
         rankings: Tensor | None,
         batch: Batch,
@@ -164,6 +293,12 @@ class Objective:
             )
         assert callable(self.utility)
         assert rankings is not None
+        if not isinstance(policy, PlackettLuce):
+            raise TypeError(
+                f"{type(self).__name__}: a utility of your own is differentiated through "
+                f"Plackett-Luce scores, and policy makes a {type(policy).__name__}; choose 'ndcg' "
+                "or 'dcg'."
+            )
         values = self.utility(rankings, batch.relevance, mask=mask)
         return policy.expect(values, rankings, self.baseline)
 
@@ -171,18 +306,24 @@ class Objective:
         """The chosen disparity ``(B,)`` of an exposure ``(B, n)``; zeros if there is none."""
         if self.disparity is None or (self.needs_groups and batch.groups is None):
             return torch.zeros_like(exposure[..., 0])
-        function = self.disparity
-        if isinstance(function, str):
-            function = DISPARITIES[function]
-        merit = merit_of(batch.relevance, self.merit)
+        if self.pooled != "query":
+            value = self.pooled_disparity(self.pool_of(exposure, batch))
+            return value.expand(exposure.shape[:-1])
         return disparity_of(
-            function,
+            self._disparity_function(),
             exposure,
-            merit,
+            merit_of(batch.relevance, self.merit),
             groups=batch.groups,
             mask=mask,
             position_bias=self.position_bias,
         )
+
+    def _disparity_function(self) -> Disparity:
+        """The plain function of the chosen disparity."""
+        assert self.disparity is not None
+        if isinstance(self.disparity, str):
+            return DISPARITIES[self.disparity]
+        return self.disparity
 
     def _refuse(self, name: str, remedy: str) -> None:
         raise ValueError(f"{type(self).__name__}: {name} is {getattr(self, name)!r}; {remedy}.")

@@ -84,6 +84,7 @@ def click_disparity(
     groups: Tensor | None = None,
     mask: Tensor | None = None,
     *,
+    document_ids: Tensor | None = None,
     undefined: float = 0.0,
 ) -> Tensor:
     r"""Disparate impact: the difference in clicks per merit between groups.
@@ -98,6 +99,8 @@ def click_disparity(
         merit: ``(…, n)``, zero or more.
         groups: ``(…, n)``, integer labels.
         mask: ``(…, n)``, True for a real document; None: all are real.
+        document_ids: Not looked at. A function that has this argument is given the documents of a
+            pool instead of sums, and clicks are products of exposure and merit in one query.
         undefined: The answer for a query without a pair of groups that have merit.
 
     Returns:

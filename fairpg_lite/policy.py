@@ -60,6 +60,22 @@ class Policy(Protocol):
         ...
 
 
+class MakePolicy(Protocol):
+    """What makes a policy of scores; `PlackettLuce` itself is one."""
+
+    def __call__(self, scores: Tensor, mask: Tensor | None, /) -> Policy:
+        """The policy of scores ``(B, n)``; its exposure has a gradient in them.
+
+        Args:
+            scores: ``(B, n)``.
+            mask: ``(B, n)``, True for a real document; None: all are real.
+
+        Returns:
+            A policy over rankings of each query's documents.
+        """
+        ...
+
+
 class PlackettLuce:
     """The policy of scores: the next document is drawn from a softmax over those that are left.
 
@@ -189,7 +205,7 @@ class PlackettLuce:
         """The mean exposure over drawn rankings, differentiated as `expect` does.
 
         Put through any function of exposure, that is the paper's estimator of its gradient.
-        Chapter 6; Algorithm 1 of the paper.
+        Chapters 4, 7 and 8; Algorithm 1 of the paper.
 
         Args:
             position_bias: ``(n,)`` or longer; None is 1/log2(1+j).

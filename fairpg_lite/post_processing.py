@@ -40,7 +40,7 @@ class FairnessRows(NamedTuple):
 
 
 def group_rows(relevance: Tensor, groups: Tensor, *, scaling: str = "definition") -> FairnessRows:
-    """Rows for D_group, equation (4) (chapters 5 and 9, eq-05-dgroup).
+    """Rows for D_group, equation (4) (eq-05-dgroup).
 
     For each pair of groups: exposure per unit of merit of the group with the higher mean merit
     minus that of the other; both directions where merits tie. An estimated relevance below zero

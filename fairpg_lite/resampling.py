@@ -4,6 +4,7 @@ The same digits with or without SciPy, because readers compare them; tests/modul
 compares both functions with ``scipy.stats``.
 """
 
+import math
 from collections.abc import Iterator
 
 import torch
@@ -22,10 +23,8 @@ def bootstrap_interval(values: Tensor) -> tuple[float, float]:
     count = len(values)
     if count == 0:
         return float("nan"), float("nan")
-    means = [values[(uniform * count).long()].mean() for uniform in _uniform_numbers(count)]
-    ends = torch.tensor([0.025, 0.975], dtype=torch.float64)
-    low, high = torch.stack(means).quantile(ends).tolist()
-    return low, high
+    means = [values[index].mean() for index in drawn_indices(count)]
+    return interval_of(torch.stack(means))
 
 
 def sign_flip_p_value(differences: Tensor) -> float:
@@ -40,8 +39,47 @@ def sign_flip_p_value(differences: Tensor) -> float:
     if count == 0:
         return float("nan")
     sums = [(uniform - 0.5).sign() @ differences for uniform in _uniform_numbers(count)]
-    is_as_far = torch.stack(sums).abs() >= differences.sum().abs() * (1.0 - 1e-12)
-    return (1 + int(is_as_far.sum())) / (1 + RESAMPLES)
+    return p_value_of(torch.stack(sums), float(differences.sum()))
+
+
+def interval_of(resampled: Tensor) -> tuple[float, float]:
+    """The 95 % percentile interval of resampled values ``(R,)``; NaN ones are left out.
+
+    >>> interval_of(torch.arange(101.0).double())
+    (2.5, 97.5)
+    """
+    resampled = resampled[~resampled.isnan()]
+    if len(resampled) == 0:
+        return float("nan"), float("nan")
+    ends = torch.tensor([0.025, 0.975], dtype=torch.float64)
+    low, high = resampled.quantile(ends).tolist()
+    return low, high
+
+
+def p_value_of(resampled: Tensor, seen: float) -> float:
+    """The share of resampled values ``(R,)`` as far from 0 as the one that was seen, itself one.
+
+    NaN if nothing was seen.
+
+    >>> p_value_of(torch.tensor([-1.0, 0.5, 2.0]), 1.0)
+    0.75
+    """
+    if math.isnan(seen):
+        return float("nan")
+    is_as_far = resampled.abs() >= abs(seen) * (1.0 - 1e-12)
+    return (1 + int(is_as_far.sum())) / (1 + len(resampled))
+
+
+def drawn_indices(count: int) -> Iterator[Tensor]:
+    """`RESAMPLES` times ``count`` of the numbers below ``count``, with replacement."""
+    for uniform in _uniform_numbers(count):
+        yield (uniform * count).long()
+
+
+def fair_coins(count: int) -> Iterator[Tensor]:
+    """`RESAMPLES` times ``count`` booleans, each as often True as False."""
+    for uniform in _uniform_numbers(count):
+        yield uniform > 0.5
 
 
 def _uniform_numbers(count: int) -> Iterator[Tensor]:

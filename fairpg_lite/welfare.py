@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from fairpg_lite.disparity import checked_merit
+from fairpg_lite.items import sums_by_item
 
 
 def gini_exposure(
@@ -50,7 +51,7 @@ def gini_exposure(
     return torch.where(scale > 0, weighted / torch.where(scale > 0, scale, 1.0), undefined)
 
 
-def nash_welfare_loss(
+def attention_inequity(
     exposure: Tensor,
     merit: Tensor,
     groups: Tensor | None = None,
@@ -58,16 +59,59 @@ def nash_welfare_loss(
     *,
     undefined: float = 0.0,
 ) -> Tensor:
-    r"""Minus the mean log of impact: Nash social welfare over documents, as a loss.
+    r"""Inequity of attention: how far the shares of exposure are from the shares of merit.
 
-    :math:`-\frac1m \sum_i \log(v_i M_i)` over the m documents with merit (Saito and Joachims 2022
-    maximise the sum). A document without exposure makes it infinite.
+    :math:`\sum_i \left| v_i / \sum_j v_j - M_i / \sum_j M_j \right|`, from 0 to 2. With
+    ``pooled="item"`` exposure and merit are sums over the queries of each item: the amortised
+    inequity of attention, after Biega et al. (2018). The sums are made into shares, not the
+    exposure and merit of each query, so a query with more merit weighs more.
 
     Args:
         exposure: ``(…, n)``.
         merit: ``(…, n)``, zero or more.
         groups: Not looked at; every disparity takes it.
         mask: ``(…, n)``, True for a real document; None: all are real.
+        undefined: The answer for a query in which no document has merit, or none exposure.
+
+    Returns:
+        ``(…)``.
+
+    >>> attention_inequity(torch.tensor([1.0, 1.0]), torch.tensor([3.0, 1.0]))
+    tensor(0.5000)
+    """
+    merit = checked_merit("attention_inequity", exposure, merit, mask)
+    real_exposure = exposure if mask is None else torch.where(mask, exposure, 0.0)
+    total_exposure = real_exposure.sum(-1, keepdim=True)
+    total_merit = merit.sum(-1, keepdim=True)
+    is_defined = (total_exposure > 0) & (total_merit > 0)
+    attention = real_exposure / torch.where(is_defined, total_exposure, 1.0)
+    due = merit / torch.where(is_defined, total_merit, 1.0)
+    distance = (attention - due).abs().sum(-1)
+    return torch.where(is_defined.squeeze(-1), distance, undefined)
+
+
+def nash_welfare_loss(
+    exposure: Tensor,
+    merit: Tensor,
+    groups: Tensor | None = None,
+    mask: Tensor | None = None,
+    *,
+    document_ids: Tensor | None = None,
+    undefined: float = 0.0,
+) -> Tensor:
+    r"""Minus the mean log of impact: Nash social welfare over documents, as a loss.
+
+    :math:`-\frac1m \sum_i \log(v_i M_i)` over the m documents with merit (Saito and Joachims 2022
+    maximise the sum over items, whose impact is over many queries: ``pooled="item"``). A document
+    without exposure makes it infinite.
+
+    Args:
+        exposure: ``(…, n)``.
+        merit: ``(…, n)``, zero or more.
+        groups: Not looked at; every disparity takes it.
+        mask: ``(…, n)``, True for a real document; None: all are real.
+        document_ids: ``(n,)``, equal for the same item in several queries, whose impacts are added;
+            None: each document is an item.
         undefined: The answer for a query in which no document has merit.
 
     Returns:
@@ -77,8 +121,11 @@ def nash_welfare_loss(
     tensor(-0.)
     """
     merit = checked_merit("nash_welfare_loss", exposure, merit, mask)
+    impact = exposure * merit
+    if document_ids is not None:
+        (impact, merit), _ = sums_by_item(document_ids, mask, impact, merit)
     has_merit = merit > 0
-    impact = torch.where(has_merit, exposure * merit, 1.0)
+    impact = torch.where(has_merit, impact, 1.0)
     count = has_merit.sum(-1)
     mean = impact.log().sum(-1) / count.clamp(min=1)
     return torch.where(count > 0, -mean, undefined)
@@ -90,6 +137,7 @@ def gini_welfare_loss(
     groups: Tensor | None = None,
     mask: Tensor | None = None,
     *,
+    document_ids: Tensor | None = None,
     undefined: float = 0.0,
 ) -> Tensor:
     r"""Minus the generalised Gini welfare of impact over documents, as a loss.
@@ -103,6 +151,8 @@ def gini_welfare_loss(
         merit: ``(…, n)``, zero or more.
         groups: Not looked at; every disparity takes it.
         mask: ``(…, n)``, True for a real document; None: all are real.
+        document_ids: ``(n,)``, equal for the same item in several queries, whose impacts are added;
+            None: each document is an item.
         undefined: The answer for a query in which no document has merit.
 
     Returns:
@@ -112,8 +162,11 @@ def gini_welfare_loss(
     tensor(-0.2500)
     """
     merit = checked_merit("gini_welfare_loss", exposure, merit, mask)
+    impact = exposure * merit
+    if document_ids is not None:
+        (impact, merit), _ = sums_by_item(document_ids, mask, impact, merit)
     has_merit = merit > 0
-    rising, _ = torch.where(has_merit, exposure * merit, torch.inf).sort(-1)
+    rising, _ = torch.where(has_merit, impact, torch.inf).sort(-1)
     is_counted = rising < torch.inf
     rising = torch.where(is_counted, rising, 0.0)
     count = is_counted.sum(-1, keepdim=True)

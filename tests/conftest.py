@@ -1,17 +1,16 @@
-"""One thread per test: the suite runs in several processes, and sums keep their order."""
+"""What the tests share: examples of Hypothesis, Ctrl-C, a browser, a generator."""
 
-import os
 import signal
 
 import pytest
 import torch
 from hypothesis import settings
 
-torch.set_num_threads(int(os.environ.get("FAIRPG_TEST_THREADS", "1")))
 # A run in the background (nohup, &) ignores Ctrl-C and hands that on to every process it starts;
 # the tests that send a Ctrl-C must not depend on how the run was started.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+# The same examples on every run, and none fails because the machine is busy.
 settings.register_profile("house", deadline=None, derandomize=True, max_examples=40)
 settings.load_profile("house")
 
@@ -27,7 +26,7 @@ def chrome():
 
 @pytest.fixture(scope="module")
 def window(chrome):
-    """A window of it, for one page after the other."""
+    """A window of it, for one page after the other: a new one for each costs a second."""
     import browser
 
     return browser.Visit(chrome)
@@ -35,4 +34,5 @@ def window(chrome):
 
 @pytest.fixture
 def generator():
+    """A stream of random numbers that begins anew in each test."""
     return torch.Generator().manual_seed(0)

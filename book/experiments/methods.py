@@ -37,7 +37,7 @@ from fairpg_lite.policy import Policy
 from fairpg_lite.post_processing import post_process
 from fairpg_lite.relevance import exponential_gain, linear_gain
 from fairpg_lite.scorers import LinearScorer, Scorer, new_scorer
-from fairpg_lite.sweeps import Cell, FairPGRank, Run, Splits, grid
+from fairpg_lite.sweeps import Cell, FairPGRank, Splits, Trained, grid
 from fairpg_lite.training.config import TrainConfig
 
 #: What the methods are compared by.
@@ -128,11 +128,11 @@ class GroupFairPGRank(FairPGRank):
         """See `initial_scorer`."""
         return initial_scorer(train, seed)
 
-    def measure(self, run: Run) -> dict[str, Any]:
+    def measure(self, trained: Trained) -> dict[str, Any]:
         """The numbers of a linear model, at lambda 0 with those of its temperatures."""
-        result = linear_model_result(run.scorer, run.splits)
-        if run.config.lam == 0:
-            result |= mixtures.heat(run.scorer, run.splits.test)
+        result = linear_model_result(trained.scorer, trained.splits)
+        if trained.config.lam == 0:
+            result |= mixtures.heat(trained.scorer, trained.splits.test)
         return result
 
 

@@ -41,7 +41,7 @@ class SyntheticData:
     """The paper's synthetic queries, drawn anew for every seed; trained and judged on the same."""
 
     clip: float = 5.0
-    """Highest relevance: 5 in the paper's text, 4 in the authors' run."""
+    """Highest relevance, 5 in the paper's text and 4 in the authors' run."""
     n_queries: int = 100
 
     @property
@@ -62,9 +62,9 @@ class GermanData:
     attributes: int = 9
     """9 as in the authors' run (29 features), or 20 as in the text (61)."""
     ratio: str = "weights"
-    """"Four to one": of persons, "weights" (authors), or "exact", 8 and 2 (text)."""
+    """What four to one means, "weights" of persons (authors) or "exact", 8 and 2 (text)."""
     split: str = "rows"
-    """Training persons: the first 800 "rows" (authors), or "random"."""
+    """Which persons train, the first 800 "rows" (authors) or "random"."""
     group: str = "sex"
     """"sex" as recorded, or "age" (25 or younger)."""
     redrawn: bool = False

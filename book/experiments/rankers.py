@@ -24,7 +24,7 @@ from experiments.problems import Parts, RankingData
 from fairpg_lite.data import RankingDataset
 from fairpg_lite.evaluation import evaluate
 from fairpg_lite.exact import TOLERANCE
-from fairpg_lite.sweeps import Cell, FairPGRank, Run, grid
+from fairpg_lite.sweeps import Cell, FairPGRank, Trained, grid
 from fairpg_lite.training.config import TrainConfig
 
 #: Learning rates of the paper's appendix, by model.
@@ -149,28 +149,28 @@ class IndividualFairPGRank(FairPGRank):
         """Train and measure; no model is saved."""
         return self.measure(self.train(lam, seed))
 
-    def measure(self, run: Run) -> dict[str, Any]:
+    def measure(self, trained: Trained) -> dict[str, Any]:
         """What the scorer is worth as a policy and sorted, and the course of its training."""
         history = {
-            "utility": _rounded(run.history.utility),
-            "disparity": _rounded(run.history.disparity),
+            "utility": _rounded(trained.history.utility),
+            "disparity": _rounded(trained.history.disparity),
         }
-        if run.splits.valid is not None:
-            history["valid_utility"] = _rounded(run.history.valid_utility)
-            history["valid_disparity"] = _rounded(run.history.valid_disparity)
-        updates_per_epoch = -(-len(run.splits.train) // run.config.batch_size)
+        if trained.splits.valid is not None:
+            history["valid_utility"] = _rounded(trained.history.valid_utility)
+            history["valid_disparity"] = _rounded(trained.history.valid_disparity)
+        updates_per_epoch = -(-len(trained.splits.train) // trained.config.batch_size)
         result: dict[str, Any] = {
-            "data": self.problem.describe(run.config.seed),
+            "data": self.problem.describe(trained.config.seed),
             "history": history,
-            "updates": len(run.history) * updates_per_epoch,
-            "compiled": run.history.compiled,
+            "updates": len(trained.history) * updates_per_epoch,
+            "compiled": trained.history.compiled,
         }
-        train = run.splits.train
-        test = run.splits.test
-        result |= _prefixed("train_", sorted_measures(run.scorer, train))
-        result |= _prefixed("train_", policy_measures(run.scorer, train))
-        result |= _prefixed("test_", sorted_measures(run.scorer, test, self.per_query))
-        result |= _prefixed("test_", policy_measures(run.scorer, test, self.per_query))
+        train = trained.splits.train
+        test = trained.splits.test
+        result |= _prefixed("train_", sorted_measures(trained.scorer, train))
+        result |= _prefixed("train_", policy_measures(trained.scorer, train))
+        result |= _prefixed("test_", sorted_measures(trained.scorer, test, self.per_query))
+        result |= _prefixed("test_", policy_measures(trained.scorer, test, self.per_query))
         return result
 
 

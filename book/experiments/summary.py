@@ -69,7 +69,7 @@ def summarise(cells: Cells) -> list[dict[str, Any]]:
         cells: Stored cells; those that failed are left out.
 
     Returns:
-        A row for each experiment and lambda: experiment, lam, n seeds, and `OverSeeds` by name.
+        A row for each experiment and lambda with experiment, lam, n seeds, and `OverSeeds` by name.
     """
     table = as_table(completed(cells)).sort_values("seed").drop(columns="seed")
     rows = []

@@ -28,6 +28,9 @@ those where a measure has an answer of its own: most have none where nothing is 
 D_group none where a group or its merit is absent."""
 _GAINS = {"exponential": "2^grade - 1", "linear": "the grade", "binary": "1 for any grade above 0"}
 
+# A file has one relevance for each document, and no draws of it.
+_MEASURES_OF_A_FILE = [name for name, row in MEASURES.items() if "posterior" not in row.needs]
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of the command."""
@@ -42,9 +45,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--measures",
         nargs="+",
-        choices=list(MEASURES),
+        choices=_MEASURES_OF_A_FILE,
         metavar="X",
-        help=f"which to compute, of {', '.join(MEASURES)} (default: those of the paper)",
+        help=f"which to compute, of {', '.join(_MEASURES_OF_A_FILE)} (default: the paper's)",
     )
     options.add_evaluation(parser)
     parser.add_argument(

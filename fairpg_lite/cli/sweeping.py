@@ -105,7 +105,8 @@ def run(args: argparse.Namespace) -> None:
     )
     x = args.disparity if args.disparity in measures else "d_ind"
     with style():
-        figure = plot_tradeoff(table, x=x).figure
+        figure = plot_tradeoff(table, x=x).get_figure(root=True)
+        assert figure is not None
         # Without date and version, the same table is the same file.
         for kind, unstamped in (("png", {"Software": None}), ("svg", {"Date": None})):
             with whole_file(Path(args.out) / f"tradeoff.{kind}") as picture:

@@ -18,6 +18,7 @@ def serves(
     scorer: nn.Module,
     dataset: RankingDataset,
     objective: Objective,
+    optimizer: torch.optim.Optimizer,
     *,
     compiled: str | bool,
     epochs: int,
@@ -28,6 +29,7 @@ def serves(
         scorer: What is trained.
         dataset: The training queries.
         objective: What is maximised.
+        optimizer: What takes the steps.
         compiled: ``TrainConfig.compiled``: "auto", True or False.
         epochs: How often each query will be visited.
 
@@ -40,10 +42,10 @@ def serves(
     """
     if compiled == "auto":
         is_long = len(dataset) * epochs >= WORTHWHILE
-        return is_long and why_not(scorer, dataset, objective) is None
+        return is_long and why_not(scorer, dataset, objective, optimizer) is None
     if not compiled:
         return False
-    reason = why_not(scorer, dataset, objective)
+    reason = why_not(scorer, dataset, objective, optimizer)
     if reason is not None:
         raise ValueError(
             f"fit: compiled=True, but {reason}; choose compiled='auto' or False for autograd."
@@ -51,12 +53,18 @@ def serves(
     return True
 
 
-def why_not(scorer: nn.Module, dataset: RankingDataset, objective: Objective) -> str | None:
+def why_not(
+    scorer: nn.Module,
+    dataset: RankingDataset,
+    objective: Objective,
+    optimizer: torch.optim.Optimizer | None = None,
+) -> str | None:
     """The first reason why these settings need autograd, in the words of an error, or None."""
     return (
         _why_not_scorer(scorer)
         or _why_not_features(dataset)
         or _why_not_objective(objective)
+        or _why_not_optimizer(optimizer)
         or _why_not_here()
     )
 
@@ -102,7 +110,20 @@ def _why_not_objective(objective: Objective) -> str | None:
         return f"utility is {objective.utility!r}"
     if objective.disparity not in DISPARITIES:
         return f"disparity is {objective.disparity!r}"
+    if objective.policy is not None:
+        return f"policy is {objective.policy!r}"
+    if callable(objective.method):
+        return f"method is {objective.method!r}"
+    if objective.pooled != "query":
+        return f"pooled is {objective.pooled!r}"
     return None
+
+
+def _why_not_optimizer(optimizer: torch.optim.Optimizer | None) -> str | None:
+    """What the kernels cannot do with an optimiser, or None."""
+    if optimizer is None or type(optimizer) in (torch.optim.Adam, torch.optim.SGD):
+        return None
+    return f"the optimizer is a {type(optimizer).__name__}"
 
 
 def _why_not_here() -> str | None:

@@ -18,13 +18,15 @@ class Batches:
     """Batches of `size` queries: what `RankingDataset.batches` returns, which has its options.
 
     Iterate over it once for each epoch; the order is drawn anew each time, from `generator`.
-    `len` is the number of batches. `features (N, d)`, `relevance (N,)` and `groups (N,)` or None
-    are those of a dataset whose query i owns the rows `bounds[i]:bounds[i + 1]`.
+    `len` is the number of batches. `features (N, d)`, `relevance (N,)`, and `groups (N,)` and
+    `document_ids (N,)` or None, are those of a dataset whose query i owns the rows
+    `bounds[i]:bounds[i + 1]`.
     """
 
     features: Tensor
     relevance: Tensor
     groups: Tensor | None
+    document_ids: Tensor | None
     bounds: list[int]
     size: int
     shuffle: bool
@@ -124,4 +126,7 @@ class Batches:
         groups = None
         if self.groups is not None:
             groups = torch.unflatten(take(self.groups), 0, mask.shape)
-        return Batch(features, relevance, groups, mask, queries)
+        document_ids = None
+        if self.document_ids is not None:
+            document_ids = torch.unflatten(take(self.document_ids), 0, mask.shape)
+        return Batch(features, relevance, groups, mask, queries, document_ids)

@@ -44,6 +44,7 @@ class RankingDataset:
         groups: A label 0, 1, … for each document `(N,)`, or None.
         query_ids: Whole numbers or texts `(Q,)`; None is 0, 1, …
         document_ids: Whole numbers `(N,)`, such as the row of a table that a document was, or None.
+            Measures over many queries take documents of one id for the same item.
         documents: Names of documents, texts `(N,)` with "" for none; or None.
         info: What else is known of the data, plain values by name.
 
@@ -257,6 +258,7 @@ class RankingDataset:
             features=self.features,
             relevance=self.relevance,
             groups=self.groups,
+            document_ids=self.document_ids,
             bounds=self._bounds,
             size=size,
             shuffle=shuffle,

@@ -2,7 +2,7 @@
 
 from fairpg_lite.sweeps.cells import Cell, Experiment, grid
 from fairpg_lite.sweeps.curve import tradeoff
-from fairpg_lite.sweeps.experiment import FairPGRank, Problem, Run, Splits
+from fairpg_lite.sweeps.experiment import FairPGRank, Problem, Splits, Trained
 from fairpg_lite.sweeps.running import run_cells, sweep
 from fairpg_lite.sweeps.tables import as_table, collect, load_cells
 
@@ -11,8 +11,8 @@ __all__ = [
     "Experiment",
     "FairPGRank",
     "Problem",
-    "Run",
     "Splits",
+    "Trained",
     "as_table",
     "collect",
     "grid",

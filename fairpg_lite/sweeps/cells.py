@@ -55,7 +55,7 @@ class Cell:
     """
 
     experiment: Experiment
-    """What is run: a frozen dataclass with a name."""
+    """What is run, a frozen dataclass with a name."""
     lam: float
     """Weight of the disparity, finite and not negative."""
     seed: int

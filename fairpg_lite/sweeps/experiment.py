@@ -46,7 +46,7 @@ class Problem(Protocol):
         """The queries of a seed."""
 
 
-class Run(NamedTuple):
+class Trained(NamedTuple):
     """A finished training: what there is to measure."""
 
     scorer: nn.Module
@@ -93,12 +93,12 @@ class FairPGRank:
         Returns:
             What `measure` found, by name.
         """
-        run = self.train(lam, seed)
+        trained = self.train(lam, seed)
         if out is not None:
-            self.save(run, out)
-        return self.measure(run)
+            self.save(trained, out)
+        return self.measure(trained)
 
-    def train(self, lam: float, seed: int) -> Run:
+    def train(self, lam: float, seed: int) -> Trained:
         """Train one policy.
 
         Args:
@@ -112,35 +112,35 @@ class FairPGRank:
         scorer = self.new_scorer(splits.train, seed)
         config = replace(self.config, lam=lam, seed=seed)
         history = fit(scorer, splits.train, config, splits.valid, progress=False)
-        return Run(scorer, history, config, splits)
+        return Trained(scorer, history, config, splits)
 
     def new_scorer(self, train: RankingDataset, seed: int) -> nn.Module:
         """The scorer before training; for a subclass to override."""
         return new_scorer(train.n_features, self.hidden, seed=seed, dtype=train.features.dtype)
 
-    def measure(self, run: Run) -> dict[str, Any]:
+    def measure(self, trained: Trained) -> dict[str, Any]:
         """What is stored of a run, by name; for a subclass to override.
 
         Args:
-            run: A finished training.
+            trained: A finished training.
 
         Returns:
             The means of `evaluate` on the test queries, None where no query has an answer.
         """
-        evaluation = evaluate(run.scorer, run.splits.test, **self.evaluate_options)
+        evaluation = evaluate(trained.scorer, trained.splits.test, **self.evaluate_options)
         measured: dict[str, Any] = {}
         for name, value in evaluation.to_dict().items():
             is_undefined = value is None or math.isnan(value)
             measured[name] = None if is_undefined else value
         return measured
 
-    def save(self, run: Run, out: str | Path) -> None:
+    def save(self, trained: Trained, out: str | Path) -> None:
         """Write the model of a run to the directory ``out``, as `save_model` does."""
         save_model(
-            run.scorer,
+            trained.scorer,
             out,
             prepare=self.prepare,
-            config=run.config,
-            history=run.history,
+            config=trained.config,
+            history=trained.history,
             overwrite=True,
         )

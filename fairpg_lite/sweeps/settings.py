@@ -37,11 +37,18 @@ def as_json(where: str, values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def settings_of(value: Any) -> dict[str, Any]:
-    """The class and the fields of a dataclass, without those of ``field(compare=False)``."""
+    """The class and the fields of a dataclass, without those of ``field(compare=False)``.
+
+    A field that is newer than stored results has ``metadata={"stored": "if changed"}``: at its
+    default it is left out, so that those results still count.
+    """
     settings = {"class": type(value).__name__}
     for field in dataclasses.fields(value):
-        if field.compare:
-            settings[field.name] = getattr(value, field.name)
+        setting = getattr(value, field.name)
+        is_newer = field.metadata.get("stored") == "if changed"
+        if not field.compare or (is_newer and setting == field.default):
+            continue
+        settings[field.name] = setting
     return settings
 
 

@@ -63,7 +63,7 @@ class BudgetResult:
     message: str = ""
     """The outcome in a sentence."""
     rounds: list[Round] = field(default_factory=list)
-    """Every training that was made: its ``lam``, ``utility`` and ``disparity``."""
+    """Every training that was made, with its ``lam``, ``utility`` and ``disparity``."""
     history: History = field(default_factory=History, repr=False)
     """The course of the training whose weights are kept."""
 

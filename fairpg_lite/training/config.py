@@ -1,9 +1,32 @@
 """What a training run is told: `TrainConfig`."""
 
 from dataclasses import dataclass, field
+from typing import Protocol
+
+import torch
+from torch import nn
 
 from fairpg_lite import _check
 from fairpg_lite.objective import Objective
+
+
+class MakeOptimizer(Protocol):
+    """What makes an optimiser; the classes of ``torch.optim`` are such."""
+
+    def __call__(
+        self, parameters: list[nn.Parameter], /, *, lr: float, weight_decay: float
+    ) -> torch.optim.Optimizer:
+        """The optimiser of the parameters.
+
+        Args:
+            parameters: What is trained.
+            lr: Learning rate of the first epoch; later ones are set in its ``param_groups``.
+            weight_decay: L2 penalty.
+
+        Returns:
+            A new optimiser.
+        """
+        ...
 
 
 @dataclass(frozen=True)
@@ -17,8 +40,9 @@ class TrainConfig(Objective):
     0.001
     """
 
-    optimizer: str = "adam"
-    """"adam" or "sgd"."""
+    optimizer: str | MakeOptimizer = "adam"
+    """"adam", "sgd", or what makes one of parameters, ``lr=`` and ``weight_decay=``, such as
+    ``torch.optim.AdamW``."""
     lr: float = 1e-3
     """Learning rate."""
     lr_decay: float = 1.0
@@ -49,6 +73,6 @@ class TrainConfig(Objective):
         if self.lr_decay > 1:
             self._refuse("lr_decay", "a decay makes less; give at most 1")
         self._demand_zero_or_more("weight_decay")
-        self._demand_choice("optimizer", ("adam", "sgd"))
+        self._demand_choice("optimizer", ("adam", "sgd"), or_function=True)
         self._demand_choice("compiled", ("auto", True, False))
         _check.seed("TrainConfig: seed", self.seed)

@@ -15,10 +15,11 @@ from torch import Tensor
 from fairpg_lite.data import RankingDataset
 from fairpg_lite.disparity import Disparity
 from fairpg_lite.metrics import Utility
-from fairpg_lite.policy import PlackettLuce
+from fairpg_lite.objective import Estimator
+from fairpg_lite.policy import MakePolicy, PlackettLuce
 from fairpg_lite.relevance import Gain, Merit
 from fairpg_lite.scorers import eval_mode, new_scorer
-from fairpg_lite.training.config import TrainConfig
+from fairpg_lite.training.config import MakeOptimizer, TrainConfig
 from fairpg_lite.training.loop import fit
 
 
@@ -34,7 +35,7 @@ class FairRanker:
         lam: As in `TrainConfig`, like all that follow; so are their defaults.
         disparity: "d_group", "d_ind", another name in `fairpg_lite.measures`, a function, or None.
         utility: "ndcg", "dcg", or a function of rankings.
-        method: "sample" or "exact".
+        method: "sample", "exact", or an estimator of your own.
         samples: Rankings drawn per query.
         baseline: "mean", "loo" or None.
         entropy: Weight of the entropy.
@@ -42,7 +43,10 @@ class FairRanker:
         position_bias: Attention per position ``(n,)``; None is 1/log2(1+j).
         tolerance: Accuracy of exact exposure.
         gain: "exponential", "linear", "binary" or a function of relevance.
-        optimizer: "adam" or "sgd".
+        pooled: Which documents the disparity compares: "query", those of each query; or "dataset",
+            those of a batch as one list. Arrays have no document ids for "item".
+        policy: What makes a policy of scores and mask; None is Plackett-Luce.
+        optimizer: "adam", "sgd", or what makes one, such as ``torch.optim.AdamW``.
         lr: Learning rate.
         lr_decay: Factor on the learning rate after every epoch.
         weight_decay: L2 penalty.
@@ -69,7 +73,7 @@ class FairRanker:
         lam: float = 0.0,
         disparity: str | Disparity | None = "d_group",
         utility: str | Utility = "ndcg",
-        method: str = "sample",
+        method: str | Estimator = "sample",
         samples: int = 10,
         baseline: str | None = "mean",
         entropy: float = 0.0,
@@ -77,7 +81,9 @@ class FairRanker:
         position_bias: Tensor | None = None,
         tolerance: float = 1e-5,
         gain: str | Gain = "exponential",
-        optimizer: str = "adam",
+        pooled: str = "query",
+        policy: MakePolicy | None = None,
+        optimizer: str | MakeOptimizer = "adam",
         lr: float = 1e-3,
         lr_decay: float = 1.0,
         weight_decay: float = 0.0,
@@ -100,6 +106,8 @@ class FairRanker:
         self.position_bias = position_bias
         self.tolerance = tolerance
         self.gain = gain
+        self.pooled = pooled
+        self.policy = policy
         self.optimizer = optimizer
         self.lr = lr
         self.lr_decay = lr_decay

@@ -7,7 +7,9 @@ from fairpg_lite.training.config import TrainConfig
 
 
 def new_optimizer(parameters: list[nn.Parameter], config: TrainConfig) -> torch.optim.Optimizer:
-    """Adam or SGD on the parameters, as ``config.optimizer`` says."""
+    """Adam, SGD or one's own on the parameters, as ``config.optimizer`` says."""
+    if callable(config.optimizer):
+        return config.optimizer(parameters, lr=config.lr, weight_decay=config.weight_decay)
     if config.optimizer == "sgd":
         return torch.optim.SGD(parameters, lr=config.lr, weight_decay=config.weight_decay)
     # Adam in one kernel is quicker, but other devices may lack it, and so may an older PyTorch.

@@ -17,6 +17,7 @@ from fairpg_lite.compiled import switch
 from fairpg_lite.compiled.epochs import Epoch
 from fairpg_lite.data import RankingDataset
 from fairpg_lite.objective import ideals
+from fairpg_lite.pooling import check_poolable
 from fairpg_lite.scorers import score
 from fairpg_lite.training.checkpoint import AFRESH, identity_of, load_checkpoint, to_bytes
 from fairpg_lite.training.config import TrainConfig
@@ -105,7 +106,12 @@ class Run:
             self.ideal = ideals(self.dataset, config, self.dtype)
         self.compiled: Epoch | None = None
         if switch.serves(
-            scorer, self.dataset, config, compiled=config.compiled, epochs=config.epochs
+            scorer,
+            self.dataset,
+            config,
+            self.optimizer,
+            compiled=config.compiled,
+            epochs=config.epochs,
         ):
             self.compiled = Epoch(
                 scorer, self.dataset, config, self.optimizer, batch_size=config.batch_size
@@ -299,6 +305,9 @@ def _check_data(dataset: RankingDataset, valid: RankingDataset | None, config: T
             f"fit: disparity={config.disparity!r} with lam > 0 needs groups; "
             "give the dataset some, dataset.replace(groups=...), or choose 'd_ind'."
         )
+    check_poolable("fit", dataset, config.pooled)
+    if valid is not None:
+        check_poolable("fit", valid, config.pooled)
     if bool(dataset.features.sum().isfinite()):
         return
     # A large sum may overflow, too: look at the queries one by one.

@@ -6,6 +6,7 @@ import torch
 from torch import nn
 
 from fairpg_lite.data import RankingDataset
+from fairpg_lite.pooling import Pool
 from fairpg_lite.scorers import eval_mode, score
 from fairpg_lite.training.config import TrainConfig
 from fairpg_lite.training.distributed import sum_over_processes
@@ -23,7 +24,8 @@ def objective_on(
 
     Exposure is integrated whatever ``config.method`` is. A utility that is not linear in exposure
     is averaged over 100 rankings, drawn with a fixed seed. Under `torch.distributed` the means are
-    over the datasets of all processes.
+    over the datasets of all processes. A pooled disparity is that of all queries together; of
+    several processes, the mean of their pools weighted by their queries.
 
     Args:
         scorer: The module that scores; it is in evaluation mode meanwhile.
@@ -44,10 +46,16 @@ def objective_on(
     exact = dataclasses.replace(config, method="exact", samples=_SAMPLES, tolerance=_TOLERANCE)
     sums = torch.zeros(3, dtype=torch.float64, device=first.device)
     batches = dataset.to(device=first.device).batches(_BATCH_SIZE, dtype=first.dtype, reuse=True)
+    pools: list[Pool] = []
     with eval_mode(scorer):
         for batch in batches:
-            terms = exact.terms(score(scorer, batch), batch, generator)
+            terms, exposure = exact.terms_and_exposure(score(scorer, batch), batch, generator)
+            if exact.pooled != "query":
+                pools.append(exact.pool_of(exposure, batch))
             n_queries = batch.mask[:, 0].sum()
             sums += torch.stack([terms.utility.sum(), terms.disparity.sum(), n_queries])
+    if pools:
+        n_queries = sums[2]
+        sums[1] = n_queries * exact.pooled_disparity(Pool.joined(pools))
     utility_sum, disparity_sum, count = sum_over_processes(sums).tolist()
     return utility_sum / count, disparity_sum / count

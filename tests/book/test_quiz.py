@@ -12,7 +12,8 @@ import torch
 
 import fairpg_lite as fpg
 from experiments.claims import Check, Estimate, decide
-from experiments.claims.measures import ahead
+from experiments.claims.quantities import ahead
+from fairpg_lite.sweeps import load_cells
 from tools.check_chapters import ROOT
 
 PAGES = sorted((ROOT / "book").glob("quiz_*.md"))
@@ -132,7 +133,7 @@ def per_query(method):
 
 def behind_rank_svm(method):
     """NDCG@10 less RankSVM's, with the interval of chapter 10's figure, over queries and seeds."""
-    cells = fpg.load_cells(ROOT / "results" / "mslr")
+    cells = load_cells(ROOT / "results" / "mslr")
     return ahead(method, "rank_svm", "test_ndcg_at_10")(cells)
 
 
@@ -263,7 +264,12 @@ def test_the_hat_of_quiz_three():
     """At the largest price the policy has the NDCG of a lottery, on the stored test queries."""
     trained = ("mslr", "fair_pg_rank-linear-entropy0")
     _, test = fpg.mslr_sample(dtype=torch.float64)
-    hat = fpg.evaluate(lambda x: torch.zeros(x.shape[:-1]).double(), test, k=10, samples=1)
+    hat = fpg.evaluate(
+        lambda features: torch.zeros(features.shape[:-1]).double(),
+        test,
+        measures=("ndcg_at_k", "d_ind"),
+        k=10,
+    )
     stated = {
         short(stored_mean(*trained, lam, f"test_policy_{name}"), digits)
         for lam in (0, 100)

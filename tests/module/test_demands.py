@@ -80,6 +80,14 @@ def by_loop(name, v, m, groups):
         return sum(shares) / 2
     if name == "ee_d":
         return sum(x * x for x in v)
+    if name == "envy":
+        return sum(max(m[i] * v[j] for j in range(n)) - m[i] * v[i] for i in range(n)) / n
+    if name == "dominance":
+        return sum(max(0.0, m[i] * sum(v) / n - m[i] * v[i]) for i in range(n)) / n
+    if name == "inequity":
+        if not with_merit:
+            return 0.0
+        return sum(abs(v[i] / sum(v) - m[i] / sum(m)) for i in range(n))
     if name in ("ee_l", "ee_r"):
         ideal = ideal_by_enumeration(m, bias)
         if name == "ee_r":
@@ -102,13 +110,7 @@ def by_loop(name, v, m, groups):
 
 
 def call(name, exposure, merit, groups, mask=None):
-    ranked_by = MEASURES[name]
-    function = ranked_by.disparity
-    if function is None:
-        from fairpg_lite.expected_exposure import expected_exposure_relevance
-        from fairpg_lite.parity import signed_gap
-
-        function = {"signed_gap": signed_gap, "ee_r": expected_exposure_relevance}[name]
+    function = MEASURES[name].function
     return disparity_of(function, exposure, merit, groups=groups, mask=mask, position_bias=None)
 
 
@@ -156,9 +158,10 @@ def test_every_measure_is_exact_for_every_kind_of_policy():
     start = torch.Generator().manual_seed(0)
     scorer = LinearScorer(2, init=1.0, dtype=torch.float64, generator=start)
     names = [name for name in MEASURES if name not in ("err", "ndcg_at_k")]
-    expected = evaluate(scorer, data, names)
+    posterior = torch.rand(50, len(data.relevance), generator=start, dtype=torch.float64)
+    expected = evaluate(scorer, data, names, posterior=posterior)
     for policies in policies_of(data, scorer):
-        found = evaluate(policies, data, names)
+        found = evaluate(policies, data, names, posterior=posterior)
         for name in names:
             assert_close(
                 found.per_query[name], expected.per_query[name], rtol=0, atol=1e-8, equal_nan=True

@@ -5,9 +5,12 @@ import torch
 from torch.testing import assert_close
 
 from fairpg_lite import (
+    Mixture,
     PlackettLuce,
     RankingDataset,
     TrainConfig,
+    average_precision,
+    evaluate,
     fit,
     group_disparity,
     group_gap,
@@ -15,7 +18,7 @@ from fairpg_lite import (
     synthetic,
 )
 from fairpg_lite.batch import Batch
-from fairpg_lite.objective import ideals
+from fairpg_lite.objective import Objective, ideals
 from fairpg_lite.scorers import LinearScorer
 
 
@@ -60,7 +63,7 @@ def test_ideals_worked_out_once_give_the_terms_of_ideals_worked_out_again():
     bias = torch.tensor([1.0, 0.2, 0.7, 0.1, 0.0], dtype=torch.float64)
     objective = TrainConfig(method="exact", gain="linear", position_bias=bias)
     ideal = ideals(data, objective, torch.float64)
-    turned = Batch(*(part.flip(0) for part in batch))
+    turned = Batch(*(part.flip(0) for part in batch[:5]))
     for rows, b in ((scores, batch), (scores.flip(0), turned)):
         quick = objective.terms(rows, b, ideal=ideal)
         assert_close(quick.utility, objective.terms(rows, b).utility)
@@ -117,3 +120,91 @@ def test_the_gap_needs_groups():
     data = synthetic(n_queries=3, seed=0).replace(groups=None)
     with pytest.raises(ValueError, match="disparity='group_gap' with lam > 0 needs groups"):
         fit(LinearScorer(data.n_features), data, TrainConfig(lam=1.0, disparity="group_gap"))
+
+
+def half_random(scores, mask):
+    """A lottery between the policy of the scores and that of all scores halved."""
+    return Mixture([PlackettLuce(scores, mask), PlackettLuce(scores / 2, mask)], [0.5, 0.5])
+
+
+def sharp_and_flat(scores, mask):
+    return Mixture([PlackettLuce(3 * scores, mask), PlackettLuce(scores, mask)], [0.3, 0.7])
+
+
+def test_a_mixture_is_trained_by_the_gradient_of_its_exposure():
+    """Finite differences of the objective in the scores."""
+    data = synthetic(n_queries=3, n_docs=5, seed=0, minority=0.4, dtype=torch.float64)
+    batch = next(iter(data.batches(3)))
+    objective = Objective(lam=2.0, method="exact", tolerance=1e-10, policy=sharp_and_flat)
+    g = torch.Generator().manual_seed(0)
+    scores = torch.randn(3, 5, generator=g, dtype=torch.float64).requires_grad_()
+    assert torch.autograd.gradcheck(
+        lambda s: objective.total(objective.terms(s, batch)), scores, atol=1e-6
+    )
+
+
+def test_a_policy_of_ones_own_trains_and_is_judged():
+    data = synthetic(n_queries=20, seed=0, dtype=torch.float64)
+    values = []
+    for lam in (0.0, 20.0):
+        scorer = LinearScorer(2, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+        config = TrainConfig(
+            lam=lam, method="exact", policy=half_random, lr=0.2, epochs=10, batch_size=10
+        )
+        fit(scorer, data, config, progress=False)
+        values.append(evaluate(scorer, data, policy=half_random))
+    assert values[1].d_group < values[0].d_group
+    plain = evaluate(scorer, data)
+    assert plain.ndcg != values[1].ndcg
+
+
+def test_an_estimator_of_ones_own_trains():
+    """The paper's estimator, handed over as a function, is the one by name."""
+    data = synthetic(n_queries=10, seed=0, dtype=torch.float64)
+
+    def paper(policy, position_bias, generator):
+        return policy.sampled_exposure(position_bias, samples=10, generator=generator)
+
+    weights = []
+    for method in ("sample", paper):
+        scorer = LinearScorer(2, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+        fit(scorer, data, TrainConfig(method=method, epochs=2, lr=0.1), progress=False)
+        weights.append(scorer.linear.weight)
+    assert torch.equal(*weights)
+
+
+def test_an_optimizer_of_ones_own_trains():
+    data = synthetic(n_queries=10, seed=0, dtype=torch.float64)
+    weights = []
+    for optimizer in ("adam", torch.optim.AdamW, torch.optim.Adam):
+        scorer = LinearScorer(2, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+        config = TrainConfig(optimizer=optimizer, weight_decay=0.1, epochs=3, lr=0.1)
+        fit(scorer, data, config, progress=False)
+        weights.append(scorer.linear.weight.detach())
+    assert torch.allclose(weights[0], weights[2], rtol=0, atol=1e-12)
+    assert not torch.allclose(weights[0], weights[1])
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"method": "sample"}, r"needs a Plackett-Luce policy.*makes a Mixture"),
+        ({"entropy": 0.1}, r"entropy is 0\.1.*makes a Mixture"),
+        ({"utility": average_precision}, r"a utility of your own.*makes a Mixture"),
+    ],
+)
+def test_what_only_plackett_luce_can_do_is_said(changes, message):
+    data = synthetic(n_queries=4, seed=0)
+    config = TrainConfig(**({"method": "exact", "policy": half_random} | changes))
+    with pytest.raises(TypeError, match=message):
+        fit(LinearScorer(2), data, config, progress=False)
+
+
+def test_the_compiled_way_says_why_it_does_not_serve():
+    data = synthetic(n_queries=4, seed=0)
+    for changes, reason in (
+        ({"policy": half_random, "method": "exact"}, "policy is"),
+        ({"optimizer": torch.optim.AdamW}, "the optimizer is a AdamW"),
+    ):
+        with pytest.raises(ValueError, match=f"compiled=True, but {reason}"):
+            fit(LinearScorer(2), data, TrainConfig(compiled=True, **changes), progress=False)

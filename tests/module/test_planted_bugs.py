@@ -1,4 +1,4 @@
-"""Every planted bug turns its named test red, and without a bug these tests are green."""
+"""Every planted bug turns its named test red."""
 
 import json
 import subprocess
@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from planted_bugs import BUGS
+from planted_bugs import BUGS, COMPILED
 
 TESTS = Path(__file__).resolve().parents[1]
 
@@ -38,7 +38,7 @@ def test_a_planted_bug_is_caught(bug, run_with):
     assert "ImportError" not in output
 
 
-def test_without_a_bug_the_same_tests_pass(run_with):
-    """It is the bug that is caught. Here loops run as Python, which the suite compiles."""
-    code, output = run_with(None, *sorted({bug.test for bug in BUGS.values()}))
+def test_without_a_bug_the_loops_pass_as_python(run_with):
+    """It is the bug that is caught. All other named tests are run as they are by the suite."""
+    code, output = run_with(None, *sorted({b.test for b in BUGS.values() if COMPILED in b.test}))
     assert code == 0, output[-2000:]

@@ -428,7 +428,8 @@ def _asked(ask: Ask, query: Query) -> tuple[Tensor, Tensor | None]:
     least = float(value.nan_to_num().min())
     if least < -1e-9:
         worst = int(value.nan_to_num().argmin())
-        shown = Query(*(part if part is None else part[worst : worst + 1] for part in query))
+        parts = [part if part is None else part[worst : worst + 1] for part in query]
+        shown = Query._make(parts)
         _rule(False, "negative", shown, least=least)
     return value, answer.slope
 
@@ -542,9 +543,13 @@ def _learns(ask: Ask, generator: Generator) -> None:
     data = fl.synthetic(n_queries=30, seed=seed).to(dtype=torch.float64)
 
     def disparity(
-        exposure: Tensor, merit: Tensor, groups: Tensor, mask: Tensor | None = None
+        exposure: Tensor,
+        merit: Tensor,
+        groups: Tensor | None = None,
+        mask: Tensor | None = None,
     ) -> Tensor:
         """The answer, wherever it was found, with its gradient by exposure."""
+        assert groups is not None
         value, slope = _asked(ask, Query(exposure.detach(), merit, groups, mask))
         return value if slope is None else value + (slope * (exposure - exposure.detach())).sum(-1)
 

@@ -41,7 +41,7 @@ class Check:
     """What is measured."""
     measure: Quantity
     low: float = -math.inf
-    """The claim: the number is above this,"""
+    """The claim says that the number is above this,"""
     high: float = math.inf
     """and below this."""
     digits: int = 4
