@@ -184,7 +184,7 @@ def place(tmp_path_factory):
     (folder / "out" / ".results" / "bo.json").write_text(SECRET)
     (folder / "home").mkdir()
     (folder / "home" / "secret.txt").write_text(SECRET)
-    shared = Path("/dev/shm/fairpg_secret")
+    shared = Path(f"/dev/shm/fairpg_secret_{os.getpid()}")
     shared.write_text(SECRET)
     doors = [socket.create_server(("127.0.0.1", 0)), socket.socket(socket.AF_UNIX)]
     door = str(folder / "door")
@@ -204,7 +204,7 @@ def place(tmp_path_factory):
         "SECRET_WORD": SECRET,
     }
     yield folder, "\n".join(f"{name} = {value!r}" for name, value in names.items())
-    shared.unlink()
+    shared.unlink(missing_ok=True)
     Path("/dev/shm/fairpg_written").unlink(missing_ok=True)
     for one in doors:
         one.close()

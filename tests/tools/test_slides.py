@@ -169,5 +169,7 @@ def test_a_slide_that_is_too_full_is_seen(window, slides, tmp_path):
     (tmp_path / "mathjax.js").write_bytes((slides[0].parent / "mathjax.js").read_bytes())
     file = tmp_path / "full.html"
     text = slides[0].read_text()
-    file.write_text(text.replace("<blockquote>", "<p>line</p>" * 400 + "<blockquote>", 1))
+    file.write_text(
+        text.replace('<div class="body">', '<div class="body">' + "<p>line</p>" * 400, 1)
+    )
     assert open_slides(window, file).evaluate(OUTSIDE) != []
