@@ -7,8 +7,9 @@ Plackett-Luce policy from the same integral (`fairpg_lite.exact.exact_err`).
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -25,6 +26,14 @@ from fairpg_lite.scorers import Scorer, eval_mode, score
 
 # Queries judged together.
 _BATCH_SIZE = 64
+
+
+class Predictor(Protocol):
+    """An estimator with scikit-learn's manners: `FairRanker`, LightGBM's Booster, a pipeline."""
+
+    def predict(self, X: Any, /) -> Any:
+        """Scores ``(N,)`` of documents with features ``(N, d)``."""
+        ...
 
 
 class Difference(NamedTuple):
@@ -166,7 +175,7 @@ class Evaluation:
 
 
 def evaluate(
-    ranker: Scorer | Tensor | Sequence[Policy],
+    ranker: Scorer | Predictor | Tensor | Sequence[Policy],
     dataset: Queries,
     measures: Sequence[str | Measure] | Mapping[str, Disparity] | None = None,
     *,
@@ -186,9 +195,10 @@ def evaluate(
     """Judge a ranker on a data set (chapters 7 to 13).
 
     Args:
-        ranker: A scorer, which stands for its Plackett-Luce policy (or that of ``policy``); scores
-            ``(N,)`` of all documents, from anywhere; or one `Policy` for each query, in their
-            order.
+        ranker: A scorer, which stands for its Plackett-Luce policy (or that of ``policy``); a
+            fitted estimator, whose ``predict`` makes scores of the features, such as `FairRanker`
+            or a Booster of LightGBM; scores ``(N,)`` of all documents, from anywhere; or one
+            `Policy` for each query, in their order.
         dataset: The queries.
         measures: Names in `fairpg_lite.measures.MEASURES`, or rows of your own; or a mapping of
             names to functions of exposure, merit, groups and mask of your own. Only these are
@@ -209,7 +219,7 @@ def evaluate(
             documents of all queries as one list, "dataset". Then each disparity is one number.
             Utilities are means over queries in any case. See `fairpg_lite.pooling`.
         posterior: ``(D, N)``, D draws of the relevance of all documents, for "phi".
-        policy: What makes a policy of a scorer's scores and mask.
+        policy: What makes a policy of scores and mask.
 
     Returns:
         The means, and each measure of each query.
@@ -381,13 +391,18 @@ def _check_relevance(dataset: Queries, rows: Mapping[str, Measure], options: Opt
 
 
 def _policies(
-    ranker: Scorer | Tensor | Sequence[Policy], dataset: Queries, make_policy: MakePolicy
+    ranker: Scorer | Predictor | Tensor | Sequence[Policy],
+    dataset: Queries,
+    make_policy: MakePolicy,
 ) -> Iterator[tuple[Batch, Policy]]:
     """The policies of a ranker, and the queries of each, in float32 at least."""
     if callable(ranker):
         return _policies_of_scorer(ranker, dataset, make_policy)
     if isinstance(ranker, Tensor) or getattr(ranker, "ndim", 0) == 1:
         return _policies_of_scores(torch.as_tensor(ranker), dataset, make_policy)
+    if hasattr(ranker, "predict"):
+        predicted = ranker.predict(dataset.features.numpy(force=True))
+        return _policies_of_scores(torch.as_tensor(np.asarray(predicted)), dataset, make_policy)
     return _given_policies(ranker, dataset)
 
 
