@@ -18,7 +18,7 @@ from fairpg_lite._version import __version__
 
 # Data
 from fairpg_lite.data import RankingDataset, german_credit, load_letor, mslr_sample, save_letor
-from fairpg_lite.data import synthetic
+from fairpg_lite.data import from_trec, synthetic
 
 # Scorer
 from fairpg_lite.scorers import LinearScorer, MLPScorer
@@ -55,6 +55,7 @@ __all__ = [
     "RankingDataset",
     "load_letor",
     "save_letor",
+    "from_trec",
     "synthetic",
     "german_credit",
     "mslr_sample",

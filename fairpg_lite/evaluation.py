@@ -6,7 +6,7 @@ Plackett-Luce policy from the same integral (`fairpg_lite.exact.exact_err`).
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from fairpg_lite import _check, metrics
+from fairpg_lite._extras import require
 from fairpg_lite.batch import Batch, Queries
 from fairpg_lite.disparity import Disparity
 from fairpg_lite.exact import TOLERANCE
@@ -74,6 +75,8 @@ class Evaluation:
     """Cut-off of "ndcg_at_k" and "err"."""
     pooled: dict[str, PooledValue] = field(default_factory=dict)
     """What each pooled measure was computed from."""
+    query_ids: Sequence[Any] | None = None
+    """The id of each query ``(Q,)``, if the dataset has ids."""
 
     def __getattr__(self, name: str) -> float:
         """The mean of a measure."""
@@ -96,6 +99,25 @@ class Evaluation:
     def to_dict(self) -> dict[str, Any]:
         """The means and the cut-off, ready for JSON."""
         return {"k": self.k, **self.means}
+
+    def to_pandas(self) -> Any:
+        """A pandas table with a row for each query.
+
+        Returns:
+            A DataFrame whose columns are the measures, without those that are pooled, which have no
+            value per query. The index is the id of each query, or its number from 0. NaN stands
+            for a query that is left out.
+
+        >>> evaluation = Evaluation({"ndcg": 0.5}, {"ndcg": torch.tensor([0.0, 1.0])}, {"ndcg": 2})
+        >>> evaluation.to_pandas().reset_index()
+           query  ndcg
+        0      0   0.0
+        1      1   1.0
+        """
+        pandas = require("pandas", "experiments")
+        columns = {name: values.numpy() for name, values in self.per_query.items()}
+        ids = range(self._query_count()) if self.query_ids is None else self.query_ids
+        return pandas.DataFrame(columns, index=pandas.Index(ids, name="query"))
 
     def interval(self, measure: str) -> tuple[float, float]:
         """95 % bootstrap interval of a mean over the queries that have an answer.
@@ -261,7 +283,7 @@ def evaluate(
             order.append(batch.queries.cpu())
     in_order = torch.cat(order).argsort()
     columns = {name: torch.cat(parts).cpu()[in_order] for name, parts in values.items()}
-    evaluation = _summary(columns, rows, undefined, k)
+    evaluation = _summary(columns, rows, undefined, k, _ids_of(dataset))
     if not to_pool:
         return evaluation
     pool = Pool.joined(pools)
@@ -336,7 +358,7 @@ def _with_pooled(
         else:
             means[name] = evaluation.means[name]
             defined[name] = evaluation.defined[name]
-    return Evaluation(means, evaluation.per_query, defined, evaluation.k, pooled_values)
+    return replace(evaluation, means=means, defined=defined, pooled=pooled_values)
 
 
 def _check_posterior(
@@ -484,6 +506,7 @@ def _summary(
     rows: Mapping[str, Measure],
     undefined: str | Mapping[str, float] | None,
     k: int | None,
+    query_ids: Sequence[Any] | None,
 ) -> Evaluation:
     """The evaluation of columns ``(Q,)`` in which NaN stands for a query without an answer."""
     per_query = {}
@@ -495,7 +518,13 @@ def _summary(
         defined[name] = int(has_answer.sum())
         per_query[name] = torch.where(has_answer, column, stand_in)
         means[name] = float(per_query[name].double().nanmean())
-    return Evaluation(means, per_query, defined, k)
+    return Evaluation(means, per_query, defined, k, query_ids=query_ids)
+
+
+def _ids_of(dataset: Queries) -> Sequence[Any] | None:
+    """The ids of the queries as plain values, or None for a dataset without ids."""
+    query_ids = getattr(dataset, "query_ids", None)
+    return None if query_ids is None else list(query_ids.tolist())
 
 
 def _stand_in(row: Measure, undefined: str | Mapping[str, float] | None) -> float:
