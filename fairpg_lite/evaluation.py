@@ -1,7 +1,7 @@
 """One evaluator for every method (chapters 9 to 13): same data in, same measures out, exact.
 
-Nothing is sampled unless it has to be: utility and disparity follow from exposure, and ERR of a
-Plackett-Luce policy from the same integral (`fairpg_lite.exact.exact_err`).
+Nothing is sampled unless it has to be: utility and disparity follow from exposure, and ERR and RR
+of a Plackett-Luce policy from the same integral (`fairpg_lite.exact.exact_err`). AP has to be.
 """
 
 import math
@@ -72,7 +72,7 @@ class Evaluation:
     """In how many queries each measure has an answer of its own; of a pooled measure, all that are
     in the pool, or 0."""
     k: int | None = None
-    """Cut-off of "ndcg_at_k" and "err"."""
+    """Cut-off of "ndcg_at_k", "err", "ap" and "rr"."""
     pooled: dict[str, PooledValue] = field(default_factory=dict)
     """What each pooled measure was computed from."""
     query_ids: Sequence[Any] | None = None
@@ -225,7 +225,7 @@ def evaluate(
         measures: Names in `fairpg_lite.measures.MEASURES`, or rows of your own; or a mapping of
             names to functions of exposure, merit, groups and mask of your own. Only these are
             computed. None is NDCG and D_group, or D_ind where there are no groups.
-        k: Cut-off of "ndcg_at_k" and "err"; None is the whole list.
+        k: Cut-off of "ndcg_at_k", "err", "ap" and "rr"; None is the whole list.
         deterministic: Judge the policy's mode, one fixed ranking, instead of the policy.
         undefined: What a query without an answer counts. None is each measure's own value in the
             table; "skip" leaves such queries out of each mean; a mapping such as ``{"ndcg": 0.0}``
@@ -234,7 +234,8 @@ def evaluate(
         gain: Of a relevance, by name or a function, for NDCG.
         max_grade: Top of the scale, for ERR; None is the highest relevance, 1 at least.
         position_bias: Attention per position ``(n,)`` for exposure and NDCG; None is 1/log2(1+j).
-        samples: Rankings to draw for ERR; None is exact where the policy has an exact way.
+        samples: Rankings to draw for ERR, AP and RR; None is exact where the policy has an exact
+            way, and 1,000 elsewhere: so AP of a Plackett-Luce policy is drawn, with a fixed seed.
         tolerance: Accuracy of what is integrated.
         pooled: Whether disparities compare documents within each query, "query"; or the sums over
             all queries in which an item, known by its `document_ids`, occurs, "item"; or all
