@@ -76,7 +76,8 @@ class FairPGRank:
     hidden: int | None = None
     """Units of the scorer's hidden layer; None is a linear scorer."""
     evaluate_options: Mapping[str, Any] = field(default_factory=dict)
-    """Options of `evaluate`, such as ``{"measures": ("ndcg", "err"), "k": 10}``."""
+    """Options of `evaluate`, such as ``{"measures": ("ndcg", "err"), "k": 10}``; its position bias
+    is that of the training."""
     name: str = "Fair-PG-Rank"
     """What it is called in tables and figures."""
     prepare: Preparation | None = field(default=None, compare=False)
@@ -127,7 +128,8 @@ class FairPGRank:
         Returns:
             The means of `evaluate` on the test queries, None where no query has an answer.
         """
-        evaluation = evaluate(trained.scorer, trained.splits.test, **self.evaluate_options)
+        options = {"position_bias": self.config.position_bias, **self.evaluate_options}
+        evaluation = evaluate(trained.scorer, trained.splits.test, **options)
         measured: dict[str, Any] = {}
         for name, value in evaluation.to_dict().items():
             is_undefined = value is None or math.isnan(value)

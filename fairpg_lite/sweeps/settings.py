@@ -7,6 +7,7 @@ from types import FunctionType
 from typing import Any
 
 import numpy as np
+from torch import Tensor
 
 
 def as_json(where: str, values: Mapping[str, Any]) -> dict[str, Any]:
@@ -48,6 +49,8 @@ def settings_of(value: Any) -> dict[str, Any]:
         is_newer = field.metadata.get("stored") == "if changed"
         if not field.compare or (is_newer and setting == field.default):
             continue
+        if field.name == "position_bias" and isinstance(setting, Tensor):
+            setting = setting.tolist()
         settings[field.name] = setting
     return settings
 
