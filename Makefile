@@ -25,7 +25,7 @@ JOBS   ?= 1
 ARGS   ?=
 PAGE   ?= coursework/assignment.ipynb
 
-.PHONY: help setup book reproduce pdf lab handout grade slides test check portable fragile lint style format bench run-chapters lock clean
+.PHONY: help setup book reproduce pdf lab handout grade exam slides test check portable fragile lint style format bench run-chapters lock clean
 
 help:  ## list these commands
 	@echo "fairpg-lite: fairness of exposure in learning to rank"
@@ -63,7 +63,11 @@ grade: setup  ## grade a class: CLASS=folder WEEK=2 GRADES=folder ARGS="--jobs 2
 	PYTHONPATH="$(CURDIR):$(CURDIR)/book/coursework" $(BIN)/python -m checker grade "$(CLASS)" \
 	  --out "$(or $(GRADES),_build/grades)" $(if $(WEEK),--week $(WEEK)) $(ARGS)
 
-slides: book  ## make slides of chapters 1 to 8, with notes, in _build/slides
+exam: setup  ## draw an exam of your own, two variants with answers: SEED=any-word ARGS="--chapters 1 2 3"
+	@test -n "$(SEED)" || { echo 'Say which seed, and keep it to yourself: make exam SEED=any-word'; exit 2; }
+	$(BIN)/python -m tools.make_exam --seed "$(SEED)" $(ARGS)
+
+slides: book  ## make slides of all chapters, with notes, in _build/slides
 	$(BIN)/python -m tools.make_slides
 
 lint: style  ## check style, types and spelling

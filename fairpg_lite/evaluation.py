@@ -1,7 +1,9 @@
-"""One evaluator for every method (chapters 9 to 13): same data in, same measures out, exact.
+"""One evaluator for every method (chapters 9 to 13): same data in, same measures out.
 
 Nothing is sampled unless it has to be: utility and disparity follow from exposure, and ERR and RR
-of a Plackett-Luce policy from the same integral (`fairpg_lite.exact.exact_err`). AP has to be.
+of a Plackett-Luce policy from the same integral (`fairpg_lite.exact.exact_err`). AP of such a
+policy is a mean over drawn rankings, and so are all three of a policy class of one's own, unless it
+has a method ``expected_value``.
 """
 
 import math
@@ -257,6 +259,7 @@ def evaluate(
     if len(dataset) == 0:
         raise ValueError("evaluate: the dataset holds no query.")
     rows = _chosen(measures, dataset)
+    _check_choices(rows, k, samples, undefined)
     check_poolable("evaluate", dataset, pooled)
     to_pool = _rows_to_pool(rows, pooled)
     _check_posterior(rows, posterior, dataset)
@@ -396,6 +399,32 @@ def _draws_of(posterior: Tensor, batch: Batch, dataset: Queries) -> Tensor:
     return draws.reshape(len(posterior), *batch.mask.shape).to(batch.relevance.dtype)
 
 
+def _check_choices(
+    rows: Mapping[str, Measure],
+    k: int | None,
+    samples: int | None,
+    undefined: str | Mapping[str, float] | None,
+) -> None:
+    """Refuse a cut-off, a number of samples or an ``undefined`` that makes no sense."""
+    if k is not None and not (_check.is_whole(k) and k >= 1):
+        raise ValueError(f"evaluate: k is {k!r}; give a whole number from 1, or None.")
+    if samples is not None and not (_check.is_whole(samples) and samples >= 1):
+        raise ValueError(f"evaluate: samples is {samples!r}; give a whole number from 1, or None.")
+    if undefined is None or undefined == "skip":
+        return
+    if not isinstance(undefined, Mapping):
+        raise ValueError(
+            f"evaluate: undefined is {undefined!r}; give 'skip', None, or a mapping such as "
+            "{'ndcg': 0.0}."
+        )
+    for name in undefined:
+        if name not in rows and name not in MEASURES:
+            raise ValueError(
+                f"evaluate: undefined names {name!r}, which is no measure; "
+                f"choose from {', '.join(rows)}."
+            )
+
+
 def _row(name: str) -> Measure:
     if name not in MEASURES:
         raise ValueError(
@@ -532,11 +561,6 @@ def _stand_in(row: Measure, undefined: str | Mapping[str, float] | None) -> floa
     """What counts where a measure has no answer; NaN leaves it out."""
     if undefined is None:
         return row.undefined
-    if not isinstance(undefined, str):
-        return undefined.get(row.name, row.undefined)
-    if undefined != "skip":
-        raise ValueError(
-            f"evaluate: undefined is {undefined!r}; give 'skip', None, or a mapping such as "
-            "{'ndcg': 0.0}."
-        )
-    return math.nan
+    if isinstance(undefined, str):  # "skip"
+        return math.nan
+    return undefined.get(row.name, row.undefined)

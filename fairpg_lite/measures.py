@@ -162,7 +162,7 @@ class Measure:
         """Label and direction, for an axis."""
         directions = {
             "higher": "higher is better",
-            "lower": "lower is fairer",
+            "lower": "lower is better" if self.disparity is None else "lower is fairer",
             "zero": "zero is fair",
         }
         return f"{self.math_label or self.label} ({directions[self.better]})"
@@ -308,10 +308,11 @@ def _phi(ranked: RankedQueries) -> Tensor:
 
 def _expected(policy: Policy, metric: Metric, ranked: RankedQueries) -> Tensor:
     """The expectation ``(…)`` of a metric of rankings, exact for policies of finitely many."""
-    if hasattr(policy, "expected_value"):
+    samples = ranked.options.samples
+    if samples is None and hasattr(policy, "expected_value"):
         exact: Tensor = policy.expected_value(metric)
         return exact
-    rankings = policy.sample((ranked.options.samples or SAMPLES,), ranked.generator)
+    rankings = policy.sample((SAMPLES if samples is None else samples,), ranked.generator)
     return metric(rankings).mean(0)
 
 

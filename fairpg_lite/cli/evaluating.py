@@ -82,9 +82,11 @@ def run(args: argparse.Namespace) -> None:
             f"--max-grade is {args.max_grade:g}, and {args.file} has a grade of {highest:g}; give "
             "the top of the scale."
         )
-    if args.measures is None:
-        args.measures = options.measures_for(data[0].groups is not None, args.k is not None)
     trained = models[0].meta.get("training") or {}
+    if args.measures is None:
+        args.measures = options.measures_for(
+            data[0].groups is not None, args.k is not None, trained.get("disparity")
+        )
     gain = args.gain or trained.get("gain", "exponential")
     merit = trained.get("merit", "identity")
     args.bias = _position_bias(args, trained, data)
@@ -189,7 +191,7 @@ def _about_undefined(args: argparse.Namespace) -> str:
     if args.undefined == "skip":
         rule = "are left out of each mean"
     else:
-        rule = f"count {args.undefined} in NDCG, 0 in ERR and disparity"
+        rule = f"count {args.undefined} in NDCG, 0 in ERR and disparity, nothing in average rank"
     return f"Queries without an answer {rule} (--undefined {args.undefined})."
 
 

@@ -83,7 +83,9 @@ def run(args: argparse.Namespace) -> None:
     prepare, data = read_parts(args, ("test", "valid"), is_charged)
     longest = options.longest_list(data.values())
     config = replace(config, position_bias=options.position_bias_of(args.position_bias, longest))
-    measures = options.measures_for(data["test"].groups is not None, args.k is not None)
+    measures = options.measures_for(
+        data["test"].groups is not None, args.k is not None, args.disparity
+    )
     table = tradeoff(
         data["train"],
         data["test"],

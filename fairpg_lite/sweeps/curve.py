@@ -50,8 +50,7 @@ def tradeoff(
         valid: The queries to choose the epoch by; None keeps the last epoch.
         config: How to train, but for lambda and seed; None is ``TrainConfig()``.
         hidden: Units of the scorer's hidden layer; None is a linear scorer.
-        evaluate_options: Options of `evaluate`, such as ``{"measures": ("ndcg", "d_ind")}``; its
-            position bias is that of ``config``.
+        evaluate_options: Options of `evaluate`, such as ``{"measures": ("ndcg", "d_ind")}``.
         prepare: What made the features, to be stored with the models.
         jobs: Processes on this machine.
         scheduler: Address of a Dask cluster to use instead, ``tcp://host:8786``.

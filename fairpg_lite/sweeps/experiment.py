@@ -15,6 +15,7 @@ from torch import nn
 
 from fairpg_lite.data import RankingDataset
 from fairpg_lite.evaluation import evaluate
+from fairpg_lite.measures import MEASURES
 from fairpg_lite.models.model_file import save_model
 from fairpg_lite.models.preparation import Preparation
 from fairpg_lite.scorers import new_scorer
@@ -76,8 +77,7 @@ class FairPGRank:
     hidden: int | None = None
     """Units of the scorer's hidden layer; None is a linear scorer."""
     evaluate_options: Mapping[str, Any] = field(default_factory=dict)
-    """Options of `evaluate`, such as ``{"measures": ("ndcg", "err"), "k": 10}``; its position bias
-    is that of the training."""
+    """Options of `evaluate`, such as ``{"measures": ("ndcg", "err"), "k": 10}``."""
     name: str = "Fair-PG-Rank"
     """What it is called in tables and figures."""
     prepare: Preparation | None = field(default=None, compare=False)
@@ -126,9 +126,13 @@ class FairPGRank:
             trained: A finished training.
 
         Returns:
-            The means of `evaluate` on the test queries, None where no query has an answer.
+            The means of `evaluate` on the test queries, None where no query has an answer. What
+            ``evaluate_options`` does not say is as in the training: policy, gain, merit, position
+            bias, and the disparity beside NDCG and D_group.
         """
-        options = {"position_bias": self.config.position_bias, **self.evaluate_options}
+        options = judged_as_trained(trained.config, trained.splits.test) | dict(
+            self.evaluate_options
+        )
         evaluation = evaluate(trained.scorer, trained.splits.test, **options)
         measured: dict[str, Any] = {}
         for name, value in evaluation.to_dict().items():
@@ -146,3 +150,32 @@ class FairPGRank:
             history=trained.history,
             overwrite=True,
         )
+
+
+def judged_as_trained(config: TrainConfig, test: RankingDataset) -> dict[str, Any]:
+    """The options of `evaluate` with which a training is judged by what it was told to do.
+
+    Args:
+        config: The settings of the training.
+        test: The queries to judge on.
+
+    Returns:
+        Policy, gain, merit, position bias and pooling of the training; NDCG, the disparity that was
+        trained, and the default disparity of `evaluate` as measures.
+    """
+    default = "d_ind" if test.groups is None else "d_group"
+    measures = ["ndcg", default]
+    if isinstance(config.disparity, str) and config.disparity not in measures:
+        needs_groups = "groups" in MEASURES[config.disparity].needs
+        if not needs_groups or test.groups is not None:
+            measures.append(config.disparity)
+    options: dict[str, Any] = {
+        "measures": tuple(measures),
+        "gain": config.gain,
+        "merit": config.merit,
+        "position_bias": config.position_bias,
+        "pooled": config.pooled,
+    }
+    if config.policy is not None:
+        options["policy"] = config.policy
+    return options

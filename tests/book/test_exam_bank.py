@@ -52,6 +52,10 @@ third = fpg.PlackettLuce(tensor(0, 0, math.log(2)))
 relevance = tensor(3, 0, 1)
 
 
+merits = tensor(3, 2, 1)
+groups_of_three = fpg.group_disparity(tensor(0.5, 0.3, 0.4) * merits, merits, torch.arange(3))
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -69,6 +73,12 @@ relevance = tensor(3, 0, 1)
         ("of merit 1 have the exposures", [three(coin())]),
         ("Group 0 has two", [three(small)]),
         ("A fair coin puts", [three(coin())]),
+        ("uniform on $(0, 3)$", [f"{100 / 18:.1f} %", f"{200 / 9:.1f} %"]),
+        ("score is $\\ln 4$ higher", [three((4 + V[1]) / 5)]),
+        ("of merit 1.2 and 1", [three((1 / 1.2 - V[1]) / 3)]),
+        ("In 45 of 100", [three(0.55 * 0.08)]),
+        ("Over 25 seeds", [three(1.96 * 0.05 / 5)]),
+        ("Three groups have", [three(groups_of_three)]),
     ],
 )
 def test_the_numbers_of_an_answer_come_out(words, said):

@@ -206,15 +206,53 @@ def test_gradescope_s_format_has_a_test_per_task():
     }
 
 
-def test_the_weeks_of_the_teachers_page_are_those_of_the_tool():
+def plan():
+    """The rows of the plan: week, chapters, tasks and points."""
     text = (tool.ROOT / "book" / "for_teachers.md").read_text()
-    rows = re.findall(r"^\| (\d) \| chapters [^|]+\| (\d), (\d) \| (\d+) \|", text, re.M)
-    assert {int(week): (int(a), int(b)) for week, a, b, _ in rows} == tool.WEEKS
-    for week, _, _, points in rows:
-        mine = [t.points for name, t in TASKS.items() if int(name[4]) in tool.WEEKS[int(week)]]
-        assert sum(mine) == int(points)
-    outcomes = re.findall(r"^\| (\d) \| [^|]+ \| ([12]) \| ([1-4]) \|$", text, re.M)
-    assert {int(t): int(four) for t, _, four in outcomes} == {
+    row = re.compile(r"^\| (\d) \| ([\d, ]+) \| \d+ \| (\d+) \| (\d), (\d) \| (\d+) \|", re.M)
+    found = []
+    for week, chapters, reading, first, second, points in row.findall(text):
+        numbers = [int(chapter) for chapter in chapters.split(", ")]
+        tasks = (int(first), int(second))
+        found.append((int(week), numbers, tasks, int(points), int(reading)))
+    return found
+
+
+def test_the_weeks_of_the_teachers_page_are_those_of_the_tool():
+    assert {week: tasks for week, _, tasks, _, _ in plan()} == tool.WEEKS
+    for week, _, _, points, _ in plan():
+        assert sum(TASKS[task].points for task in tasks_of(week)) == points
+    text = (tool.ROOT / "book" / "for_teachers.md").read_text()
+    outcomes = re.findall(r"^\| (\d) \| [^|]+ \| ([1-4]) \|$", text, re.M)
+    assert {int(task): int(week) for task, week in outcomes} == {
         task: week for week, tasks in tool.WEEKS.items() for task in tasks
     }
-    assert all((int(four) + 1) // 2 == int(two) for _, two, four in outcomes)
+
+
+def test_a_task_s_chapter_is_taught_before_it_is_due():
+    taught = set()
+    for week, chapters, *_ in plan():
+        taught |= set(chapters)
+        for task in tasks_of(week):
+            assert TASKS[task].chapter in taught, task
+        cells = "\n".join(cell.source for cell in tool.parts(week) if cell.cell_type == "markdown")
+        named = {int(number) for number in re.findall(r"\{doc\}`chapter (\d+)", cells)}
+        assert named <= taught, week
+
+
+def test_the_minutes_of_reading_are_about_right():
+    for _, chapters, _, _, reading in plan():
+        words = 0
+        for chapter in chapters:
+            (path,) = (tool.ROOT / "book").glob(f"{chapter:02}_*.md")
+            text = re.sub(r"^```\{code-cell\}.*?^```", "", path.read_text(), flags=re.S | re.M)
+            words += len(re.findall(r"[A-Za-z]{2,}", text))
+        assert 0.75 < words / 100 / reading < 1.33
+
+
+def test_the_syllabus_has_the_plan():
+    text = (tool.ROOT / "book" / "for_teachers.md").read_text()
+    for week, chapters, tasks, points, _ in plan():
+        listed = ", ".join(map(str, chapters))
+        line = f"| {week} | chapters {listed} | tasks {tasks[0]} and {tasks[1]}"
+        assert re.search(rf"{re.escape(line)}[^|]*\| {points}\b", text)

@@ -449,3 +449,29 @@ def test_half_precision_scorers_are_measured_in_single(scorer):
     for name, values in expected.per_query.items():
         found = result.per_query[name].double()
         assert_close(found, values, rtol=0, atol=2e-5, equal_nan=True)
+
+
+@pytest.mark.parametrize(
+    ("choices", "message"),
+    [
+        ({"k": 0}, "k is 0"),
+        ({"k": -1}, "k is -1"),
+        ({"k": 2.5}, r"k is 2\.5"),
+        ({"samples": 0}, "samples is 0"),
+        ({"undefined": 0.0}, r"undefined is 0\.0"),
+        ({"undefined": {"ndgc": 0.0}}, "undefined names 'ndgc'"),
+    ],
+)
+def test_choices_that_make_no_sense_are_refused(scorer, choices, message):
+    with pytest.raises(ValueError, match=message):
+        evaluate(scorer, small_dataset(), ("ndcg_at_k",), **choices)
+
+
+def test_samples_are_drawn_where_they_are_asked_for(scorer):
+    ds = small_dataset()
+    policies = [DoublyStochastic.uniform(len(q.relevance), torch.float64) for q in ds]
+    exact = evaluate(policies, ds, ("err",)).err
+    drawn = evaluate(policies, ds, ("err",), samples=2).err
+    assert drawn != exact
+    many = evaluate(policies, ds, ("err",), samples=20_000).err
+    assert abs(many - exact) < 0.01

@@ -54,7 +54,7 @@ def as_file_name(name: str) -> str:
     >>> as_file_name("Ada Lovelace_123")
     'Ada Lovelace_123'
     >>> as_file_name("../ada")
-    'ada_b7f8e9a5'
+    'ada_60088279'
     """
     plain = re.sub(r"[^\w ().,@+-]+", "_", name).strip(" ._-")[:100]
     if plain == name:
