@@ -24,6 +24,7 @@ from fairpg_lite import (
     ndcg,
 )
 from fairpg_lite.measures import DEFAULT_MEASURES, MEASURES
+from fairpg_lite.policy import FixedRanking
 from fairpg_lite.relevance import linear_gain
 
 # All that relevance and groups are enough for.
@@ -300,6 +301,41 @@ def test_err_is_exact_unless_rankings_are_asked_for(scorer, k):
             scores, lambda r, q=query: fl.err(torch.tensor(r), q.relevance, max_grade=3, k=k)
         )
         assert_close(result.per_query["err"][i], mean, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("k", [None, 1, 3])
+def test_rr_is_exact_and_ap_is_drawn(scorer, k):
+    ds = small_dataset()
+    result = evaluate(scorer, ds, ("rr", "ap"), k=k)
+    mode = evaluate(scorer, ds, ("rr", "ap"), k=k, deterministic=True)
+    matrices = []
+    for i, query in enumerate(ds):
+        scores = scorer(query.features).detach()
+        rr = expectation(
+            scores, lambda r, q=query: fl.reciprocal_rank(torch.tensor(r), q.relevance, k=k)
+        )
+        assert_close(result.per_query["rr"][i], rr, rtol=0, atol=1e-9)
+        ap = expectation(
+            scores, lambda r, q=query: fl.average_precision(torch.tensor(r), q.relevance, k=k)
+        )
+        assert abs(result.per_query["ap"][i] - ap) < 5 * 0.5 / math.sqrt(1000)
+        ranking = fl.PlackettLuce(scores).mode
+        matrices.append(DoublyStochastic(torch.eye(len(ranking), dtype=torch.float64)[ranking].T))
+        ap_of_mode = fl.average_precision(ranking, query.relevance, k=k)
+        assert_close(mode.per_query["ap"][i], ap_of_mode)
+    lists = evaluate(matrices, ds, ("rr", "ap"), k=k)
+    assert lists.means == pytest.approx(mode.means)
+
+
+def test_rr_of_a_mixture_and_of_nothing_relevant(scorer):
+    ds = small_dataset()
+    policies = [fl.PlackettLuce(scorer(query.features).detach()) for query in ds]
+    mixtures = [fl.Mixture([p, FixedRanking(p.mode)], [0.25, 0.75]) for p in policies]
+    parts = [evaluate(scorer, ds, ("rr",), deterministic=fixed).rr for fixed in (False, True)]
+    assert evaluate(mixtures, ds, ("rr",)).rr == pytest.approx(0.25 * parts[0] + 0.75 * parts[1])
+    nothing = ds.replace(relevance=torch.zeros_like(ds.relevance))
+    assert evaluate(scorer, nothing, ("rr", "ap")).means == {"rr": 0.0, "ap": 0.0}
+    assert evaluate(scorer, nothing, ("rr", "ap")).defined == {"rr": 0, "ap": 0}
 
 
 def test_scores_from_anywhere(scorer):
