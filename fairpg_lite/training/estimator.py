@@ -158,7 +158,7 @@ class FairRanker:
         return self
 
     def fit(
-        self, X: ArrayLike, y: ArrayLike, *, qid: ArrayLike, groups: ArrayLike | None = None
+        self, X: "ArrayLike", y: "ArrayLike", *, qid: "ArrayLike", groups: "ArrayLike | None" = None
     ) -> Self:
         """Learn a scorer from judged documents.
 
@@ -191,7 +191,7 @@ class FairRanker:
         self.history_ = history
         return self
 
-    def predict(self, X: ArrayLike) -> NDArray[np.float64]:
+    def predict(self, X: "ArrayLike") -> NDArray[np.float64]:
         """Scores of documents: the higher, the likelier a document stands ahead of others.
 
         Args:
@@ -214,8 +214,8 @@ class FairRanker:
 
     def rank(
         self,
-        X: ArrayLike,
-        qid: ArrayLike,
+        X: "ArrayLike",
+        qid: "ArrayLike",
         samples: int | None = None,
         generator: torch.Generator | None = None,
     ) -> dict[Hashable, NDArray[np.int64]]:
