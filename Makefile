@@ -67,7 +67,7 @@ exam: setup  ## draw an exam of your own, two variants with answers: SEED=any-wo
 	@test -n "$(SEED)" || { echo 'Say which seed, and keep it to yourself: make exam SEED=any-word'; exit 2; }
 	$(BIN)/python -m tools.make_exam --seed "$(SEED)" $(ARGS)
 
-slides: book  ## make slides of chapters 1 to 8, with notes, in _build/slides
+slides: book  ## make slides of all chapters, with notes, in _build/slides
 	$(BIN)/python -m tools.make_slides
 
 lint: style  ## check style, types and spelling

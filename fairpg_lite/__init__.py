@@ -7,13 +7,18 @@ for Fairness in Ranking" (NeurIPS 2019). The book derives every function; start 
 
 The names below are the public ones, in the order of this pipeline. What a module without an
 underscore has beside them may be imported from that module; it may change between minor versions.
+
+`FairRanker` and `disparity_score` are public, too. They need scikit-learn, so they are imported
+when they are first asked for.
 """
+
+from typing import TYPE_CHECKING, Any
 
 from fairpg_lite._version import __version__
 
 # Data
 from fairpg_lite.data import RankingDataset, german_credit, load_letor, mslr_sample, save_letor
-from fairpg_lite.data import synthetic
+from fairpg_lite.data import from_trec, synthetic
 
 # Scorer
 from fairpg_lite.scorers import LinearScorer, MLPScorer
@@ -31,18 +36,26 @@ from fairpg_lite.disparity import group_disparity, group_gap, individual_dispari
 from fairpg_lite.evaluation import Evaluation, evaluate
 
 # Objective, and learning it
-from fairpg_lite.training import FairRanker, History, TrainConfig, fit, fit_to_budget
+from fairpg_lite.training import History, TrainConfig, fit, fit_to_budget
+
+if TYPE_CHECKING:
+    from fairpg_lite.training.estimator import FairRanker as FairRanker
+    from fairpg_lite.training.estimator import disparity_score as disparity_score
 
 # What comes after
 from fairpg_lite.models import load_model, save_model
 from fairpg_lite.sweeps import tradeoff
 from fairpg_lite.figures import plot_tradeoff
 
+# Not in __all__: `from fairpg_lite import *` must not need scikit-learn.
+_NEEDS_SKLEARN = ("FairRanker", "disparity_score")
+
 __all__ = [
     "__version__",
     "RankingDataset",
     "load_letor",
     "save_letor",
+    "from_trec",
     "synthetic",
     "german_credit",
     "mslr_sample",
@@ -71,9 +84,22 @@ __all__ = [
     "fit",
     "History",
     "fit_to_budget",
-    "FairRanker",
     "save_model",
     "load_model",
     "tradeoff",
     "plot_tradeoff",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Return what needs scikit-learn, which is imported by this."""
+    if name not in _NEEDS_SKLEARN:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from fairpg_lite.training import estimator
+
+    return getattr(estimator, name)
+
+
+def __dir__() -> list[str]:
+    """Return all names, for completion."""
+    return sorted([*globals(), *_NEEDS_SKLEARN])

@@ -1,18 +1,22 @@
-"""One evaluator for every method (chapters 9 to 13): same data in, same measures out, exact.
+"""One evaluator for every method (chapters 9 to 13): same data in, same measures out.
 
-Nothing is sampled unless it has to be: utility and disparity follow from exposure, and ERR of a
-Plackett-Luce policy from the same integral (`fairpg_lite.exact.exact_err`).
+Nothing is sampled unless it has to be: utility and disparity follow from exposure, and ERR and RR
+of a Plackett-Luce policy from the same integral (`fairpg_lite.exact.exact_err`). AP of such a policy
+is a mean over drawn rankings, and so are all three of a policy class of one's own, unless it has a
+method ``expected_value``.
 """
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple, Protocol
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 from fairpg_lite import _check, metrics
+from fairpg_lite._extras import require
 from fairpg_lite.batch import Batch, Queries
 from fairpg_lite.disparity import Disparity
 from fairpg_lite.exact import TOLERANCE
@@ -25,6 +29,14 @@ from fairpg_lite.scorers import Scorer, eval_mode, score
 
 # Queries judged together.
 _BATCH_SIZE = 64
+
+
+class Predictor(Protocol):
+    """An estimator with scikit-learn's manners: `FairRanker`, LightGBM's Booster, a pipeline."""
+
+    def predict(self, X: Any, /) -> Any:
+        """Scores ``(N,)`` of documents with features ``(N, d)``."""
+        ...
 
 
 class Difference(NamedTuple):
@@ -62,9 +74,11 @@ class Evaluation:
     """In how many queries each measure has an answer of its own; of a pooled measure, all that are
     in the pool, or 0."""
     k: int | None = None
-    """Cut-off of "ndcg_at_k" and "err"."""
+    """Cut-off of "ndcg_at_k", "err", "ap" and "rr"."""
     pooled: dict[str, PooledValue] = field(default_factory=dict)
     """What each pooled measure was computed from."""
+    query_ids: Sequence[Any] | None = None
+    """The id of each query ``(Q,)``, if the dataset has ids."""
 
     def __getattr__(self, name: str) -> float:
         """The mean of a measure."""
@@ -87,6 +101,25 @@ class Evaluation:
     def to_dict(self) -> dict[str, Any]:
         """The means and the cut-off, ready for JSON."""
         return {"k": self.k, **self.means}
+
+    def to_pandas(self) -> Any:
+        """A pandas table with a row for each query.
+
+        Returns:
+            A DataFrame whose columns are the measures, without those that are pooled, which have no
+            value per query. The index is the id of each query, or its number from 0. NaN stands
+            for a query that is left out.
+
+        >>> evaluation = Evaluation({"ndcg": 0.5}, {"ndcg": torch.tensor([0.0, 1.0])}, {"ndcg": 2})
+        >>> evaluation.to_pandas().reset_index()
+           query  ndcg
+        0      0   0.0
+        1      1   1.0
+        """
+        pandas = require("pandas", "experiments")
+        columns = {name: values.numpy() for name, values in self.per_query.items()}
+        ids = range(self._query_count()) if self.query_ids is None else self.query_ids
+        return pandas.DataFrame(columns, index=pandas.Index(ids, name="query"))
 
     def interval(self, measure: str) -> tuple[float, float]:
         """95 % bootstrap interval of a mean over the queries that have an answer.
@@ -166,7 +199,7 @@ class Evaluation:
 
 
 def evaluate(
-    ranker: Scorer | Tensor | Sequence[Policy],
+    ranker: Scorer | Predictor | Tensor | Sequence[Policy],
     dataset: Queries,
     measures: Sequence[str | Measure] | Mapping[str, Disparity] | None = None,
     *,
@@ -186,14 +219,15 @@ def evaluate(
     """Judge a ranker on a data set (chapters 7 to 13).
 
     Args:
-        ranker: A scorer, which stands for its Plackett-Luce policy (or that of ``policy``); scores
-            ``(N,)`` of all documents, from anywhere; or one `Policy` for each query, in their
-            order.
+        ranker: A scorer, which stands for its Plackett-Luce policy (or that of ``policy``); a
+            fitted estimator, whose ``predict`` makes scores of the features, such as `FairRanker`
+            or a Booster of LightGBM; scores ``(N,)`` of all documents, from anywhere; or one
+            `Policy` for each query, in their order.
         dataset: The queries.
         measures: Names in `fairpg_lite.measures.MEASURES`, or rows of your own; or a mapping of
             names to functions of exposure, merit, groups and mask of your own. Only these are
             computed. None is NDCG and D_group, or D_ind where there are no groups.
-        k: Cut-off of "ndcg_at_k" and "err"; None is the whole list.
+        k: Cut-off of "ndcg_at_k", "err", "ap" and "rr"; None is the whole list.
         deterministic: Judge the policy's mode, one fixed ranking, instead of the policy.
         undefined: What a query without an answer counts. None is each measure's own value in the
             table; "skip" leaves such queries out of each mean; a mapping such as ``{"ndcg": 0.0}``
@@ -202,14 +236,15 @@ def evaluate(
         gain: Of a relevance, by name or a function, for NDCG.
         max_grade: Top of the scale, for ERR; None is the highest relevance, 1 at least.
         position_bias: Attention per position ``(n,)`` for exposure and NDCG; None is 1/log2(1+j).
-        samples: Rankings to draw for ERR; None is exact where the policy has an exact way.
+        samples: Rankings to draw for ERR, AP and RR; None is exact where the policy has an exact
+            way, and 1,000 elsewhere: so AP of a Plackett-Luce policy is drawn, with a fixed seed.
         tolerance: Accuracy of what is integrated.
         pooled: Whether disparities compare documents within each query, "query"; or the sums over
             all queries in which an item, known by its `document_ids`, occurs, "item"; or all
             documents of all queries as one list, "dataset". Then each disparity is one number.
             Utilities are means over queries in any case. See `fairpg_lite.pooling`.
         posterior: ``(D, N)``, D draws of the relevance of all documents, for "phi".
-        policy: What makes a policy of a scorer's scores and mask.
+        policy: What makes a policy of scores and mask.
 
     Returns:
         The means, and each measure of each query.
@@ -224,6 +259,7 @@ def evaluate(
     if len(dataset) == 0:
         raise ValueError("evaluate: the dataset holds no query.")
     rows = _chosen(measures, dataset)
+    _check_choices(rows, k, samples, undefined)
     check_poolable("evaluate", dataset, pooled)
     to_pool = _rows_to_pool(rows, pooled)
     _check_posterior(rows, posterior, dataset)
@@ -251,7 +287,7 @@ def evaluate(
             order.append(batch.queries.cpu())
     in_order = torch.cat(order).argsort()
     columns = {name: torch.cat(parts).cpu()[in_order] for name, parts in values.items()}
-    evaluation = _summary(columns, rows, undefined, k)
+    evaluation = _summary(columns, rows, undefined, k, _ids_of(dataset))
     if not to_pool:
         return evaluation
     pool = Pool.joined(pools)
@@ -326,7 +362,7 @@ def _with_pooled(
         else:
             means[name] = evaluation.means[name]
             defined[name] = evaluation.defined[name]
-    return Evaluation(means, evaluation.per_query, defined, evaluation.k, pooled_values)
+    return replace(evaluation, means=means, defined=defined, pooled=pooled_values)
 
 
 def _check_posterior(
@@ -363,6 +399,32 @@ def _draws_of(posterior: Tensor, batch: Batch, dataset: Queries) -> Tensor:
     return draws.reshape(len(posterior), *batch.mask.shape).to(batch.relevance.dtype)
 
 
+def _check_choices(
+    rows: Mapping[str, Measure],
+    k: int | None,
+    samples: int | None,
+    undefined: str | Mapping[str, float] | None,
+) -> None:
+    """Refuse a cut-off, a number of samples or an ``undefined`` that makes no sense."""
+    if k is not None and not (_check.is_whole(k) and k >= 1):
+        raise ValueError(f"evaluate: k is {k!r}; give a whole number from 1, or None.")
+    if samples is not None and not (_check.is_whole(samples) and samples >= 1):
+        raise ValueError(f"evaluate: samples is {samples!r}; give a whole number from 1, or None.")
+    if undefined is None or undefined == "skip":
+        return
+    if not isinstance(undefined, Mapping):
+        raise ValueError(
+            f"evaluate: undefined is {undefined!r}; give 'skip', None, or a mapping such as "
+            "{'ndcg': 0.0}."
+        )
+    for name in undefined:
+        if name not in rows and name not in MEASURES:
+            raise ValueError(
+                f"evaluate: undefined names {name!r}, which is no measure; "
+                f"choose from {', '.join(rows)}."
+            )
+
+
 def _row(name: str) -> Measure:
     if name not in MEASURES:
         raise ValueError(
@@ -381,13 +443,18 @@ def _check_relevance(dataset: Queries, rows: Mapping[str, Measure], options: Opt
 
 
 def _policies(
-    ranker: Scorer | Tensor | Sequence[Policy], dataset: Queries, make_policy: MakePolicy
+    ranker: Scorer | Predictor | Tensor | Sequence[Policy],
+    dataset: Queries,
+    make_policy: MakePolicy,
 ) -> Iterator[tuple[Batch, Policy]]:
     """The policies of a ranker, and the queries of each, in float32 at least."""
     if callable(ranker):
         return _policies_of_scorer(ranker, dataset, make_policy)
     if isinstance(ranker, Tensor) or getattr(ranker, "ndim", 0) == 1:
         return _policies_of_scores(torch.as_tensor(ranker), dataset, make_policy)
+    if hasattr(ranker, "predict"):
+        predicted = ranker.predict(dataset.features.numpy(force=True))
+        return _policies_of_scores(torch.as_tensor(np.asarray(predicted)), dataset, make_policy)
     return _given_policies(ranker, dataset)
 
 
@@ -469,6 +536,7 @@ def _summary(
     rows: Mapping[str, Measure],
     undefined: str | Mapping[str, float] | None,
     k: int | None,
+    query_ids: Sequence[Any] | None,
 ) -> Evaluation:
     """The evaluation of columns ``(Q,)`` in which NaN stands for a query without an answer."""
     per_query = {}
@@ -480,18 +548,19 @@ def _summary(
         defined[name] = int(has_answer.sum())
         per_query[name] = torch.where(has_answer, column, stand_in)
         means[name] = float(per_query[name].double().nanmean())
-    return Evaluation(means, per_query, defined, k)
+    return Evaluation(means, per_query, defined, k, query_ids=query_ids)
+
+
+def _ids_of(dataset: Queries) -> Sequence[Any] | None:
+    """The ids of the queries as plain values, or None for a dataset without ids."""
+    query_ids = getattr(dataset, "query_ids", None)
+    return None if query_ids is None else list(query_ids.tolist())
 
 
 def _stand_in(row: Measure, undefined: str | Mapping[str, float] | None) -> float:
     """What counts where a measure has no answer; NaN leaves it out."""
     if undefined is None:
         return row.undefined
-    if not isinstance(undefined, str):
-        return undefined.get(row.name, row.undefined)
-    if undefined != "skip":
-        raise ValueError(
-            f"evaluate: undefined is {undefined!r}; give 'skip', None, or a mapping such as "
-            "{'ndcg': 0.0}."
-        )
-    return math.nan
+    if isinstance(undefined, str):  # "skip"
+        return math.nan
+    return undefined.get(row.name, row.undefined)

@@ -40,7 +40,7 @@ from fairpg_lite.parity import (
     signed_gap,
 )
 from fairpg_lite.policy import FixedRanking, Metric, Mixture, PlackettLuce, Policy
-from fairpg_lite.relevance import Gain, Merit, merit_of
+from fairpg_lite.relevance import Gain, Merit, gains_of, merit_of
 from fairpg_lite.uncertain_merit import phi_fairness
 from fairpg_lite.welfare import (
     attention_inequity,
@@ -57,7 +57,7 @@ class Options:
     """The choices that measures depend on, beside the policy and the data."""
 
     k: int | None = None
-    """Cut-off of "ndcg_at_k" and "err"; None is the whole list."""
+    """Cut-off of "ndcg_at_k", "err", "ap" and "rr"; None is the whole list."""
     gain: str | Gain = "exponential"
     """Gain of a relevance, in NDCG."""
     merit: str | Merit = "identity"
@@ -162,7 +162,7 @@ class Measure:
         """Label and direction, for an axis."""
         directions = {
             "higher": "higher is better",
-            "lower": "lower is fairer",
+            "lower": "lower is better" if self.disparity is None else "lower is fairer",
             "zero": "zero is fair",
         }
         return f"{self.math_label or self.label} ({directions[self.better]})"
@@ -234,27 +234,66 @@ def _ndcg_at_k(ranked: RankedQueries) -> Tensor:
 
 
 def _err(ranked: RankedQueries) -> Tensor:
-    return _policy_err(ranked.policy, ranked).where(ranked.has_relevant, NAN)
-
-
-def _policy_err(policy: Policy, ranked: RankedQueries) -> Tensor:
-    """ERR ``(…)`` of a policy, exact if it has an exact way and no number of samples is asked."""
     options = ranked.options
-    mask = policy.mask
-    if isinstance(policy, Mixture) and options.samples is None:
-        parts = [_policy_err(part, ranked) for part in policy.policies]
-        weights = policy.weights.to(parts[0])
-        return torch.einsum("k,k...->...", weights, torch.stack(parts))
-    if isinstance(policy, PlackettLuce) and options.samples is None:
-        satisfied = metrics.satisfaction(ranked.relevance, options.max_grade, mask)
-        return exact_err(policy.scores, satisfied, mask, options.k, options.tolerance)
 
-    def err(rankings: Tensor, /) -> Tensor:
+    def exact(policy: PlackettLuce) -> Tensor:
+        satisfied = metrics.satisfaction(ranked.relevance, options.max_grade, policy.mask)
+        return exact_err(policy.scores, satisfied, policy.mask, options.k, options.tolerance)
+
+    def of_rankings(rankings: Tensor, mask: Tensor | None) -> Tensor:
         return metrics.err(
             rankings, ranked.relevance, max_grade=options.max_grade, k=options.k, mask=mask
         )
 
-    return _expected(policy, err, ranked)
+    return _over_policy(ranked.policy, ranked, of_rankings, exact).where(ranked.has_relevant, NAN)
+
+
+def _rr(ranked: RankedQueries) -> Tensor:
+    options = ranked.options
+
+    def exact(policy: PlackettLuce) -> Tensor:
+        # RR is the ERR of a reader whom any relevant document satisfies for certain.
+        satisfied = gains_of("evaluate", ranked.relevance, "binary", policy.mask)
+        satisfied = satisfied.to(policy.scores)
+        return exact_err(policy.scores, satisfied, policy.mask, options.k, options.tolerance)
+
+    def of_rankings(rankings: Tensor, mask: Tensor | None) -> Tensor:
+        return metrics.reciprocal_rank(rankings, ranked.relevance, k=options.k, mask=mask)
+
+    return _over_policy(ranked.policy, ranked, of_rankings, exact).where(ranked.has_relevant, NAN)
+
+
+def _ap(ranked: RankedQueries) -> Tensor:
+    """Average precision, by drawn rankings unless the policy has finitely many."""
+
+    def of_rankings(rankings: Tensor, mask: Tensor | None) -> Tensor:
+        return metrics.average_precision(rankings, ranked.relevance, k=ranked.options.k, mask=mask)
+
+    return _over_policy(ranked.policy, ranked, of_rankings, None).where(ranked.has_relevant, NAN)
+
+
+def _over_policy(
+    policy: Policy,
+    ranked: RankedQueries,
+    of_rankings: Callable[[Tensor, Tensor | None], Tensor],
+    exact: Callable[[PlackettLuce], Tensor] | None,
+) -> Tensor:
+    """The mean ``(…)`` of a metric of rankings and mask.
+
+    It is exact if the policy has an exact way and no number of samples is asked for.
+    """
+    if ranked.options.samples is None:
+        if isinstance(policy, Mixture):
+            parts = [_over_policy(part, ranked, of_rankings, exact) for part in policy.policies]
+            weights = policy.weights.to(parts[0])
+            return torch.einsum("k,k...->...", weights, torch.stack(parts))
+        if isinstance(policy, PlackettLuce) and exact is not None:
+            return exact(policy)
+
+    def metric(rankings: Tensor, /) -> Tensor:
+        return of_rankings(rankings, policy.mask)
+
+    return _expected(policy, metric, ranked)
 
 
 def _average_rank(ranked: RankedQueries) -> Tensor:
@@ -269,10 +308,11 @@ def _phi(ranked: RankedQueries) -> Tensor:
 
 def _expected(policy: Policy, metric: Metric, ranked: RankedQueries) -> Tensor:
     """The expectation ``(…)`` of a metric of rankings, exact for policies of finitely many."""
-    if hasattr(policy, "expected_value"):
+    samples = ranked.options.samples
+    if samples is None and hasattr(policy, "expected_value"):
         exact: Tensor = policy.expected_value(metric)
         return exact
-    rankings = policy.sample((ranked.options.samples or SAMPLES,), ranked.generator)
+    rankings = policy.sample((SAMPLES if samples is None else samples,), ranked.generator)
     return metric(rankings).mean(0)
 
 
@@ -298,6 +338,8 @@ _ROWS = (
     Measure("ndcg", "NDCG", _ndcg, "higher", 1.0),
     Measure("ndcg_at_k", "NDCG@k", _ndcg_at_k, "higher", 1.0),
     Measure("err", "ERR", _err, "higher", 0.0),
+    Measure("ap", "AP", _ap, "higher", 0.0),
+    Measure("rr", "RR", _rr, "higher", 0.0),
     Measure("average_rank", "average rank", _average_rank, "lower", NAN),
     of_disparity("d_ind", "D_ind", individual_disparity, math_label=r"$D_{\mathrm{ind}}$"),
     of_disparity(

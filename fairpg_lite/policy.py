@@ -1,8 +1,8 @@
 r"""Ranking policies: distributions over the rankings of a query's documents (chapter 3).
 
-Whatever judges, draws or ranks takes a `Policy`. Three kinds come with the package:
-`PlackettLuce`, which is learned; `DoublyStochastic`, what a linear programme returns; and
-`Mixture`, a lottery between policies. `FixedRanking` always shows the same list.
+Whatever judges, draws or ranks takes a `Policy`. Four kinds come with the package:
+`PlackettLuce`, which is learned; `DoublyStochastic`, what a linear programme returns; `Mixture`, a
+lottery between policies; and `FixedRanking`, which always shows the same list.
 
 Plackett-Luce (equation (5) of the paper) is
 :math:`\pi(r) = \prod_i \exp(s_{r(i)}) / \sum_{k \ge i} \exp(s_{r(k)})`: the next document is drawn
@@ -30,7 +30,9 @@ from fairpg_lite.exposure import bias_like, ranking_exposure
 class Policy(Protocol):
     """A distribution over rankings of n documents; leading axes are queries.
 
-    What a class of your own needs so that `evaluate` judges it and lists can be drawn from it.
+    What a class of your own needs so that `evaluate` judges it and lists can be drawn from it. With
+    a method ``expected_value(metric)`` as well, as `DoublyStochastic` has it, measures of whole
+    rankings are exact for it; without one they are means over drawn rankings.
     ``mask (…, n)`` is True for a real document, None if all are; padding is ranked last and has no
     exposure.
 
@@ -326,9 +328,11 @@ class DoublyStochastic:
 
     @classmethod
     def uniform(cls, n: int, dtype: torch.dtype | None = None) -> "DoublyStochastic":
-        """The policy that draws every ranking of ``n`` documents equally often.
+        """Every one of ``n`` documents equally often at every position.
 
-        It has the probabilities of that policy, 1/n; its decomposition has fewer than n! lists.
+        These are the probabilities of drawing all n! rankings equally often, and so is exposure;
+        the lists that are drawn here are n rankings in which each document takes each position
+        once. What depends on whole rankings, such as ERR, can differ from that of all n!.
         """
         return cls(torch.full((n, n), 1.0 / n, dtype=dtype))
 
@@ -418,6 +422,12 @@ class Mixture:
             )
         self.policies = list(policies)
         self.mask = policies[0].mask
+        for number, policy in enumerate(self.policies):
+            if not _same_mask(policy.mask, self.mask):
+                raise ValueError(
+                    f"Mixture: policy {number} has another mask than the first; "
+                    "mix policies over the same documents."
+                )
 
     def exposure(self, position_bias: Tensor | None = None) -> Tensor:
         """The weighted mean ``(…, n)`` of the policies' exposures; None is 1/log2(1+j)."""
@@ -564,6 +574,14 @@ def _lottery(matrix: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
     return torch.from_numpy(weights), torch.cat([rankings, behind], dim=-1)
 
 
+def _same_mask(first: Tensor | None, second: Tensor | None) -> bool:
+    """Whether two masks say the same; None is all True."""
+    if first is None or second is None:
+        given = second if first is None else first
+        return given is None or bool(given.all())
+    return torch.equal(first, second)
+
+
 def _check_places(where: str, k: int, n: int) -> None:
     if not _check.is_whole(k) or k < 1:
         raise ValueError(f"{where}: k is {k!r}; give a whole number from 1.")
@@ -572,6 +590,8 @@ def _check_places(where: str, k: int, n: int) -> None:
 
 
 def _check_sample_shape(sample_shape: tuple[int, ...]) -> None:
+    if not isinstance(sample_shape, tuple | list | torch.Size):
+        raise TypeError(f"sample: sample_shape is {sample_shape!r}; give a tuple, such as (10,).")
     if not all(_check.is_whole(size) and size >= 1 for size in sample_shape):
         raise ValueError(f"sample: sample_shape is {sample_shape}; give whole numbers from 1.")
 

@@ -18,7 +18,8 @@ from fairpg_lite._memory import pieces
 def phi_fairness(position_probs: Tensor, posterior: Tensor, mask: Tensor | None = None) -> Tensor:
     r"""The largest phi for which a policy is phi-fair, from 0 to 1; higher is fairer.
 
-    :math:`\min_{i,k} P_\pi[\mathrm{rank}(i) \le k] / P[i \text{ is among the } k \text{ best}]`
+    .. math:: \min_{i,k} P_\pi[\mathrm{rank}(i) \le k] / P[i \text{ is among the } k \text{ best}]
+
     over the documents i and the k for which the posterior has a chance above zero. Drawing one
     relevance from the posterior for each query, and ranking by it, has phi = 1.
 

@@ -1,10 +1,11 @@
-"""Slides of chapters 1 to 8 for teaching: `make slides` writes _build/slides/*.html.
+"""Slides of the chapters for teaching: `make slides` writes _build/slides/*.html.
 
-A deck follows the built chapter: its question and takeaway, then for each section the numbered
-formulas and the picture, or what its code printed, and at the end the three things to remember.
-Speaker notes (key N) are the section's own first words. book/slides.yml adds what to say and ask,
-and may choose other pieces for a section; what it names and the chapter no longer has is reported,
-and the section gets its automatic slide. The pages need no network and no library but the book's
+A deck follows the built chapter: its question, then for each section the numbered formulas with the
+words that lead to them and the picture, or what its code printed, the three things to remember, and
+the takeaway last. Speaker notes (key N) are the section's own first sentences. book/slides.yml
+adds what to say and ask, and may choose other pieces for a section; what it names and the chapter
+no longer has is reported, and the section gets its automatic slide. The pages need no network and
+no library but the book's
 own MathJax, which is copied beside them.
 """
 
@@ -19,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from bs4 import Tag
+from bs4 import BeautifulSoup, Tag
 
 from tools import built_page
 
@@ -28,6 +29,8 @@ PLAN = ROOT / "book" / "slides.yml"
 TARGET = ROOT / "_build" / "slides"
 MATHJAX = "_static/mathjax/tex-svg-full.js"
 HERE = Path(__file__).parent
+LONGEST = 45  # words that lead to a formula and still fit on its slide
+ROWS = 16  # lines or rows of the longest output that fits
 REMEMBER = "three-things-to-remember"
 BACK = re.compile(r"exercises|what-the-paper-says|what-comes-next|what-you-should-now")
 
@@ -101,22 +104,93 @@ def automatic(section: Tag) -> list[tuple[str, list[Tag]]]:
     """The slides of a section: a suffix for the title, and what to show."""
     pictures = own(section, "figure:has(img)")[:1]
     if section.find("h1", recursive=False):
-        return [("", own(section, "blockquote")[:1]), *((": the picture", [p]) for p in pictures)]
+        return [(" (picture)", [p]) for p in pictures]
     if section["id"] == REMEMBER:
         return [("", own(section, "ul, ol")[:1])]
-    formulas = own(section, "div.math[id]")[:2]
-    printed = own(section, ".cell_output:has(pre), table")[:1] if not (formulas or pictures) else []
+    formulas = with_words(own(section, "div.math[id]")[:2])
+    printed: list[Tag] = []
+    if not formulas and not pictures:
+        outputs = own(section, ".cell_output:has(pre), table")
+        printed = read_aloud([one for one in outputs if rows(one) <= ROWS][:1])
     shown = [("", formulas or printed)] if formulas or printed else []
-    return [*shown, *((": the picture", [p]) for p in pictures)]
+    return [*shown, *((" (picture)", [p]) for p in pictures)]
+
+
+def rows(output: Tag) -> int:
+    """The lines that code printed, or the rows of a table."""
+    return len(output.select("tr")) or len(output.get_text().strip().splitlines())
+
+
+def with_words(formulas: list[Tag]) -> list[Tag]:
+    """Each formula after the words that lead to it: the paragraph before, or its last sentence."""
+    shown: list[Tag] = []
+    for formula in formulas:
+        before = formula.find_previous_sibling()
+        if isinstance(before, Tag) and before.name == "p" and before not in shown:
+            shown.append(short(before, from_end=True))
+        shown.append(formula)
+    return shown
+
+
+def read_aloud(printed: list[Tag]) -> list[Tag]:
+    """What code printed, with the paragraph that reads it, or its first sentence."""
+    shown: list[Tag] = []
+    for output in printed:
+        shown.append(output)
+        for after in output.find_all_next("p")[:30]:
+            if output in after.parents:
+                continue
+            if not after.find_parent(["details", "aside", "figure", "li", "blockquote", "table"]):
+                shown.append(short(after, from_end=False))
+            break
+    return shown
+
+
+def short(paragraph: Tag, from_end: bool) -> Tag:
+    """The paragraph, or one sentence of it as text where it is long."""
+    text = plain_words(paragraph)
+    if len(text.split()) <= LONGEST:
+        return paragraph
+    parts = re.split(r"(?<=[.?!])\s+(?=[A-Z])", text)
+    made = BeautifulSoup('<p class="tex2jax_process mathjax_process"></p>', "html.parser").p
+    assert made is not None
+    made.string = parts[-1] if from_end else parts[0]
+    return made
+
+
+def plain_words(element: Tag) -> str:
+    """The text of an element without what the page shows on hover only."""
+    element = copy.copy(element)
+    for extra in element.select("a.headerlink, button, script, [role=tooltip]"):
+        extra.decompose()
+    return " ".join(element.get_text().split())
+
+
+def sentences(text: str) -> list[str]:
+    """The whole sentences of a text; what breaks off at a formula is left out.
+
+    >>> sentences("First this. Then that? And, with H,")
+    ['First this.', 'Then that?']
+    """
+    parts = re.split(r"(?<=[.?!])\s+(?=[A-Z])", text)
+    return [one for one in parts if one.endswith((".", "?", "!")) and one[0].isupper()]
 
 
 def first_words(section: Tag) -> str:
-    """The first paragraph of a section, three sentences at most: what its author says first."""
+    """The first whole sentences of a section, three at most: what its author says first."""
+    found: list[str] = []
     for paragraph in own(section, "p"):
         if not paragraph.find_parent(["figure", "blockquote", "li"]):
-            text = " ".join(paragraph.get_text().split())
-            return " ".join(re.split(r"(?<=[.?!])\s+(?=[A-Z])", text)[:3])
-    return ""
+            found += sentences(plain_words(paragraph))
+        if len(found) >= 3:
+            break
+    return " ".join(found[:3])
+
+
+def opening(section: Tag, word: str) -> list[Tag]:
+    """The question or the takeaway at the top of a chapter, as the page shows it."""
+    paragraphs = [p for quote in own(section, "blockquote")[:1] for p in quote.find_all("p")]
+    return [p for p in paragraphs if plain_words(p).startswith(word)]
 
 
 def chosen(article: Tag, plan: dict[str, Any], name: str, lost: list[str]) -> list[Tag] | None:
@@ -140,7 +214,8 @@ def slide(title: str, shown: list[Tag], say: list[str], notes: str, page: Path) 
     mark = '<span class="tex2jax_process mathjax_process">'
     points = "".join(f"<li>{mark}{html.escape(line)}</span></li>" for line in say)
     return (
-        f'<section class="slide" aria-label="{html.escape(title)}"><h2>{html.escape(title)}</h2>'
+        f'<section class="slide" aria-label="{html.escape(title)}">'
+        f"<h2>{mark}{html.escape(title)}</span></h2>"
         f"{f'<ul>{points}</ul>' if points else ''}"
         f'<div class="body">{"".join(map(str, copies))}</div>'
         f'<aside class="notes" hidden>{mark}{html.escape(notes)}</span></aside></section>'
@@ -170,11 +245,19 @@ def slides_of(article: Tag, plan: dict[str, Any], name: str, page: Path, lost: l
                     slide(one.get("title", title), shown or [], one.get("say", []), told, page)
                 )
         else:
+            if number == 0:
+                made.append(slide(title, opening(part, "Question"), [], notes, page))
+                if plan.get("ask"):
+                    ask = [plan["ask"]]
+                    made.append(slide("Before we begin", [], ask, plan.get("open", ""), page))
             say = picked[key][0].get("say", []) if key in picked else []
             for suffix, shown in automatic(part):
                 made.append(slide(title + suffix, shown, [] if suffix else say, notes, page))
-        if number == 0 and plan.get("ask"):
-            made.append(slide("Before we begin", [], [plan["ask"]], plan.get("open", ""), page))
+    first = next(iter(parts.values()))
+    takeaway = opening(first, "Takeaway")
+    if takeaway:
+        closing = plan.get("close") or "Read it out, and go back to what the class has guessed."
+        made.append(slide("The takeaway", takeaway, [], closing, page))
     return "".join(made)
 
 

@@ -68,9 +68,11 @@ def run(args: argparse.Namespace) -> None:
     data = [read_for(args, model, args.groups) for model in models]
     if data[0].groups is None and models[0].prepare.groups_given:
         say(args, "the training's groups came from a file; give --groups FILE for D_group.")
-    if args.measures is None:
-        args.measures = options.measures_for(data[0].groups is not None, args.k is not None)
     trained = models[0].meta.get("training") or {}
+    if args.measures is None:
+        args.measures = options.measures_for(
+            data[0].groups is not None, args.k is not None, trained.get("disparity")
+        )
     gain = args.gain or trained.get("gain", "exponential")
     merit = trained.get("merit", "identity")
     policy = _judged(args, models[0], data[0], gain, merit)
@@ -153,7 +155,7 @@ def _about_undefined(args: argparse.Namespace) -> str:
     if args.undefined == "skip":
         rule = "are left out of each mean"
     else:
-        rule = f"count {args.undefined} in NDCG, 0 in ERR and disparity"
+        rule = f"count {args.undefined} in NDCG, 0 in ERR and disparity, nothing in average rank"
     return f"Queries without an answer {rule} (--undefined {args.undefined})."
 
 

@@ -182,13 +182,19 @@ def settings_of(args: argparse.Namespace, **changes: Any) -> TrainConfig:
         raise UsageError(str(error).removeprefix("TrainConfig: ")) from error
 
 
-def measures_for(has_groups: bool, has_cut_off: bool) -> list[str]:
-    """The measures of the paper that the data and the options allow."""
+def measures_for(
+    has_groups: bool, has_cut_off: bool, trained_disparity: object = None
+) -> list[str]:
+    """The measures of the paper, and the disparity of the training, as far as the data allow."""
+    wanted = list(DEFAULT_MEASURES)
+    if isinstance(trained_disparity, str) and trained_disparity in MEASURES:
+        wanted.append(trained_disparity)
     names = []
-    for name in DEFAULT_MEASURES:
-        if "groups" in MEASURES[name].needs and not has_groups:
+    for name in dict.fromkeys(wanted):
+        measure = MEASURES[name]
+        if "groups" in measure.needs and not has_groups:
             continue
-        if name == "ndcg_at_k" and not has_cut_off:
+        if measure.name == "ndcg_at_k" and not has_cut_off:  # the same as NDCG
             continue
         names.append(name)
     return names

@@ -79,7 +79,9 @@ def run(args: argparse.Namespace) -> None:
         raise UsageError(f"--disparity is {args.disparity}; choose from {', '.join(DISPARITIES)}.")
     is_charged = any(lam > 0 for lam in args.lam)
     prepare, data = read_parts(args, ("test", "valid"), is_charged)
-    measures = options.measures_for(data["test"].groups is not None, args.k is not None)
+    measures = options.measures_for(
+        data["test"].groups is not None, args.k is not None, args.disparity
+    )
     table = tradeoff(
         data["train"],
         data["test"],

@@ -15,7 +15,7 @@ from torch import Tensor
 from fairpg_lite import _check
 from fairpg_lite.data import arrays, storage
 from fairpg_lite.data.batches import Batches
-from fairpg_lite.data.tables import arrays_of_table
+from fairpg_lite.data.tables import arrays_of_table, table_of_arrays
 
 PER_DOCUMENT = ("features", "relevance", "groups", "document_ids", "documents")
 
@@ -154,6 +154,24 @@ class RankingDataset:
             document=document,
         )
         return cls(**arguments)
+
+    def to_pandas(self) -> Any:
+        """Make a pandas table with a row for each document.
+
+        Returns:
+            A DataFrame with the columns "query", "document" (if there are names), "relevance",
+            "group" (if there are groups; by their names in `info["group_names"]`, if known) and
+            "feature_1" to "feature_d" (or the names in `info["feature_names"]`, if there are d).
+            The index is "document_id", if there are ids. The way back is `from_pandas` with these
+            names of columns.
+
+        >>> dataset = RankingDataset(torch.eye(2), torch.ones(2), offsets=[0, 2], groups=[0, 1])
+        >>> dataset.to_pandas()
+           query  relevance  group  feature_1  feature_2
+        0      0        1.0      0        1.0        0.0
+        1      0        1.0      1        0.0        1.0
+        """
+        return table_of_arrays(self._fields(), self.info)
 
     @classmethod
     def concat(cls, datasets: Sequence["RankingDataset"]) -> Self:

@@ -1,11 +1,12 @@
-"""A pandas table, a row for each document, as the arrays of a dataset."""
+"""A pandas table, a row for each document, as the arrays of a dataset; and the way back."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import torch
 
+from fairpg_lite._extras import require
 from fairpg_lite.data.gathering import gather
 
 _WHERE = "RankingDataset.from_pandas"
@@ -47,6 +48,36 @@ def arrays_of_table(
     if document is not None:
         arguments["documents"] = [str(name) for name in table[document]]
     return arguments
+
+
+def table_of_arrays(fields: Mapping[str, Any], info: Mapping[str, Any]) -> Any:
+    """Return the DataFrame of the arrays of a dataset."""
+    pandas = require("pandas", "experiments")
+    lengths = fields["offsets"].diff().numpy(force=True)
+    columns = {"query": np.repeat(_array(fields["query_ids"]), lengths)}
+    if fields["documents"] is not None:
+        columns["document"] = _array(fields["documents"])
+    columns["relevance"] = _array(fields["relevance"])
+    if fields["groups"] is not None:
+        groups = _array(fields["groups"])
+        names = info.get("group_names")
+        columns["group"] = groups if names is None else np.asarray(names)[groups]
+    features = _array(fields["features"])
+    feature_names = info.get("feature_names", [])
+    if len(feature_names) != features.shape[1]:
+        feature_names = [f"feature_{number}" for number in range(1, features.shape[1] + 1)]
+    columns |= zip(feature_names, features.T, strict=True)
+    index = None
+    if fields["document_ids"] is not None:
+        index = pandas.Index(_array(fields["document_ids"]), name="document_id")
+    return pandas.DataFrame(columns, index=index)
+
+
+def _array(values: Any) -> np.ndarray:
+    """Return a NumPy array of a tensor or of texts."""
+    if isinstance(values, torch.Tensor):
+        return values.numpy(force=True)
+    return np.asarray(values)
 
 
 def _refuse_missing(frame: Any, columns: Sequence[str]) -> None:

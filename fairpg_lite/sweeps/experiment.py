@@ -15,6 +15,7 @@ from torch import nn
 
 from fairpg_lite.data import RankingDataset
 from fairpg_lite.evaluation import evaluate
+from fairpg_lite.measures import MEASURES
 from fairpg_lite.models.model_file import save_model
 from fairpg_lite.models.preparation import Preparation
 from fairpg_lite.scorers import new_scorer
@@ -125,9 +126,14 @@ class FairPGRank:
             trained: A finished training.
 
         Returns:
-            The means of `evaluate` on the test queries, None where no query has an answer.
+            The means of `evaluate` on the test queries, None where no query has an answer. What
+            ``evaluate_options`` does not say is as in the training: policy, gain, merit, position
+            bias, and the disparity beside NDCG and D_group.
         """
-        evaluation = evaluate(trained.scorer, trained.splits.test, **self.evaluate_options)
+        options = judged_as_trained(trained.config, trained.splits.test) | dict(
+            self.evaluate_options
+        )
+        evaluation = evaluate(trained.scorer, trained.splits.test, **options)
         measured: dict[str, Any] = {}
         for name, value in evaluation.to_dict().items():
             is_undefined = value is None or math.isnan(value)
@@ -144,3 +150,32 @@ class FairPGRank:
             history=trained.history,
             overwrite=True,
         )
+
+
+def judged_as_trained(config: TrainConfig, test: RankingDataset) -> dict[str, Any]:
+    """The options of `evaluate` with which a training is judged by what it was told to do.
+
+    Args:
+        config: The settings of the training.
+        test: The queries to judge on.
+
+    Returns:
+        Policy, gain, merit, position bias and pooling of the training; NDCG, the disparity that was
+        trained, and the default disparity of `evaluate` as measures.
+    """
+    default = "d_ind" if test.groups is None else "d_group"
+    measures = ["ndcg", default]
+    if isinstance(config.disparity, str) and config.disparity not in measures:
+        needs_groups = "groups" in MEASURES[config.disparity].needs
+        if not needs_groups or test.groups is not None:
+            measures.append(config.disparity)
+    options: dict[str, Any] = {
+        "measures": tuple(measures),
+        "gain": config.gain,
+        "merit": config.merit,
+        "position_bias": config.position_bias,
+        "pooled": config.pooled,
+    }
+    if config.policy is not None:
+        options["policy"] = config.policy
+    return options

@@ -7,6 +7,7 @@ from types import FunctionType
 from typing import Any
 
 import numpy as np
+from torch import Tensor
 
 
 def as_json(where: str, values: Mapping[str, Any]) -> dict[str, Any]:
@@ -15,7 +16,8 @@ def as_json(where: str, values: Mapping[str, Any]) -> dict[str, Any]:
     Args:
         where: What they are of, for the error.
         values: Numbers, strings, None, and lists and dictionaries of them; also NumPy's numbers,
-            datasets (known by their fingerprint), named functions, and dataclasses.
+            tensors, datasets (known by their fingerprint), named functions and classes, and
+            dataclasses.
 
     Returns:
         Numbers, strings, None, and lists and dictionaries of them.
@@ -71,7 +73,9 @@ def _described(value: Any) -> Any:
         return value.item()
     if hasattr(value, "fingerprint"):  # a dataset
         return {"class": type(value).__name__, "fingerprint": value.fingerprint()}
-    if isinstance(value, FunctionType) and "<" not in value.__qualname__:
+    if isinstance(value, Tensor):
+        return value.tolist()
+    if isinstance(value, FunctionType | type) and "<" not in value.__qualname__:
         return f"{value.__module__}.{value.__qualname__}"
     if isinstance(value, Mapping):
         return dict(value)

@@ -10,20 +10,18 @@
 `checkpoint`     the state in a file
 `distributed`    processes that train together
 `budget`         `fit_to_budget`: the least lambda that keeps a budget
-`estimator`      `FairRanker`: fit and predict, for scikit-learn
+`estimator`      `FairRanker` and `disparity_score`, for scikit-learn, which it imports
 ================ ================================================================================
 """
 
 from fairpg_lite.training.budget import BudgetResult, fit_to_budget
 from fairpg_lite.training.config import TrainConfig
-from fairpg_lite.training.estimator import FairRanker
 from fairpg_lite.training.history import History
 from fairpg_lite.training.loop import fit
 from fairpg_lite.training.validation import objective_on
 
 __all__ = [
     "BudgetResult",
-    "FairRanker",
     "History",
     "TrainConfig",
     "fit",

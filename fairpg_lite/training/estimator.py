@@ -1,10 +1,10 @@
-"""Fair-PG-Rank with scikit-learn's manners: ``fit``, ``predict``, ``get_params``.
+"""Fair-PG-Rank as an estimator of scikit-learn, and a disparity for its `make_scorer`.
 
-scikit-learn's `clone`, pipelines and searches ask for a few methods, not for a base class.
+This file imports scikit-learn, and ``import fairpg_lite`` does not import this file: it is read
+when `fairpg_lite.FairRanker` or `fairpg_lite.disparity_score` is first asked for.
 """
 
-import inspect
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -12,8 +12,12 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
+from fairpg_lite._extras import require
 from fairpg_lite.data import RankingDataset
 from fairpg_lite.disparity import Disparity
+from fairpg_lite.evaluation import evaluate
+from fairpg_lite.exact import TOLERANCE
+from fairpg_lite.measures import DISPARITIES, MEASURES
 from fairpg_lite.metrics import Utility
 from fairpg_lite.objective import Estimator
 from fairpg_lite.policy import MakePolicy, PlackettLuce
@@ -21,14 +25,30 @@ from fairpg_lite.relevance import Gain, Merit
 from fairpg_lite.scorers import eval_mode, new_scorer
 from fairpg_lite.training.config import MakeOptimizer, TrainConfig
 from fairpg_lite.training.loop import fit
+from fairpg_lite.training.validation import objective_on
+
+# scikit-learn has no types.
+BaseEstimator: Any = require("sklearn.base", "experiments").BaseEstimator
+_validation = require("sklearn.utils.validation", "experiments")
 
 
-class FairRanker:
+class FairRanker(BaseEstimator):  # type: ignore[misc]
     """A stochastic ranking policy that maximises utility less ``lam`` times disparity.
 
     A table of N documents with d features goes in: which rows belong to one query is said by
     ``qid``, and they need not be neighbours. It is `fit` that learns, in double precision, and a
     `PlackettLuce` policy that ranks.
+
+    ``qid`` and ``sensitive`` are metadata in scikit-learn's sense. With
+    ``sklearn.set_config(enable_metadata_routing=True)``, a search or a pipeline hands them on to
+    the methods that ask for them, ``set_fit_request(qid=True, sensitive=True)`` and
+    ``set_score_request(qid=True, sensitive=True)``; the word ``groups`` stays that of its splitter,
+    which keeps queries whole if it is given ``groups=qid``.
+
+    Of scikit-learn's ``check_estimator``, ranking excludes every check that calls ``fit(X, y)``:
+    documents compete within a query only, so ``fit`` without ``qid`` is refused. A subclass that
+    takes all rows for one query passes them all. (Grades are zero or more, which the tags say, so
+    negative targets are not tried.)
 
     Args:
         hidden: Units of a hidden layer; None is a linear scorer.
@@ -59,6 +79,9 @@ class FairRanker:
     Attributes:
         scorer_: The trained scorer, after ``fit``.
         history_: The course of its training, a `History`.
+        n_features_in_: The number d of features.
+        feature_names_in_: The names of the columns ``(d,)``, if X was a table with names; other
+            names, or another order of them, are refused from then on.
 
     >>> X = np.array([[0.0], [1.0], [2.0]] * 4)
     >>> qid = np.repeat([1, 2, 3, 4], 3)
@@ -118,47 +141,13 @@ class FairRanker:
         self.seed = seed
         self.compiled = compiled
 
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """All parameters by name.
-
-        Args:
-            deep: Without effect, as no parameter is an estimator; scikit-learn passes it.
-
-        Returns:
-            Name and value of each parameter of the constructor.
-
-        >>> FairRanker(lam=2.0).get_params()["lam"]
-        2.0
-        """
-        return {name: getattr(self, name) for name in _parameter_names()}
-
-    def set_params(self, **params: Any) -> Self:
-        """Change parameters by name; the signature is scikit-learn's.
-
-        Args:
-            **params: New values of parameters of the constructor.
-
-        Returns:
-            The ranker itself.
-
-        Raises:
-            ValueError: If there is no parameter of such a name.
-
-        >>> FairRanker().set_params(lam=2.0).lam
-        2.0
-        """
-        names = _parameter_names()
-        for name in params:
-            if name not in names:
-                raise ValueError(
-                    f"FairRanker: there is no parameter {name!r}; choose from {', '.join(names)}."
-                )
-        for name, value in params.items():
-            setattr(self, name, value)
-        return self
-
     def fit(
-        self, X: "ArrayLike", y: "ArrayLike", *, qid: "ArrayLike", groups: "ArrayLike | None" = None
+        self,
+        X: "ArrayLike",
+        y: "ArrayLike",
+        *,
+        qid: "ArrayLike",
+        sensitive: "ArrayLike | None" = None,
     ) -> Self:
         """Learn a scorer from judged documents.
 
@@ -168,7 +157,7 @@ class FairRanker:
             X: Features, ``(N, d)``.
             y: Relevance, ``(N,)``, zero or more.
             qid: The query of each document, ``(N,)``: numbers or strings.
-            groups: The group of each document, ``(N,)``: numbers or strings. None where the
+            sensitive: The group of each document, ``(N,)``: numbers or strings. None where the
                 disparity compares no groups.
 
         Returns:
@@ -179,17 +168,63 @@ class FairRanker:
         >>> len(ranker.history_)
         3
         """
-        dataset = _dataset_of(X, y, qid, groups)
-        parameters = self.get_params()
-        hidden = parameters.pop("hidden")
-        config = TrainConfig(**parameters)
+        features, relevance = _validation.check_X_y(
+            X, y, dtype=np.float64, y_numeric=True, estimator=self
+        )
+        config = self._config()
+        self._demand_groups(config, sensitive)
+        dataset = _dataset_of(features, relevance, qid, sensitive)
         scorer = new_scorer(
-            dataset.n_features, hidden, seed=config.seed, dtype=dataset.features.dtype
+            dataset.n_features, self.hidden, seed=config.seed, dtype=dataset.features.dtype
         )
         history = fit(scorer, dataset, config, progress=False)
+        # Only now, so that an interrupted training changes nothing.
+        _validation.validate_data(self, X, skip_check_array=True)
         self.scorer_ = scorer
         self.history_ = history
         return self
+
+    def score(
+        self,
+        X: "ArrayLike",
+        y: "ArrayLike",
+        *,
+        qid: "ArrayLike",
+        sensitive: "ArrayLike | None" = None,
+    ) -> float:
+        """The objective on judged documents, exactly: mean utility - ``lam`` * disparity.
+
+        Utility is NDCG unless the parameter ``utility`` says otherwise, and the entropy does not
+        count. ``lam`` is the ranker's own, so scores of different ``lam`` do not compare and a
+        search by them would find 0 the best: to choose a ``lam``, give the search a ``scoring``
+        whose weight of the disparity is fixed (see `disparity_score`). A pipeline has no ``score``
+        while metadata are routed: it insists on weights of samples; give a ``scoring`` there, too.
+
+        Args:
+            X: Features, ``(N, d)``.
+            y: Relevance, ``(N,)``, zero or more.
+            qid: The query of each document, ``(N,)``.
+            sensitive: The group of each document, ``(N,)``. None where the disparity compares no
+                groups.
+
+        Returns:
+            A number, the higher the better.
+
+        >>> X = [[0.0], [1.0], [2.0]] * 2
+        >>> qid = ["a", "a", "a", "b", "b", "b"]
+        >>> ranker = FairRanker(lr=0.1, epochs=50, method="exact").fit(X, [0, 1, 2] * 2, qid=qid)
+        >>> ranker.score(X, [0, 1, 2] * 2, qid=qid) > 0.9
+        True
+        """
+        _validation.check_is_fitted(self, "scorer_")
+        features, relevance = _validation.validate_data(
+            self, X, y, reset=False, dtype=np.float64, y_numeric=True
+        )
+        config = self._config()
+        self._demand_groups(config, sensitive)
+        dataset = _dataset_of(features, relevance, qid, sensitive)
+        utility, disparity = objective_on(self.scorer_, dataset, config)
+        return utility - config.lam * disparity
 
     def predict(self, X: "ArrayLike") -> NDArray[np.float64]:
         """Scores of documents: the higher, the likelier a document stands ahead of others.
@@ -205,9 +240,9 @@ class FairRanker:
         >>> ranker.predict(X).shape
         (6,)
         """
-        if not hasattr(self, "scorer_"):
-            raise AttributeError("FairRanker: nothing is learned yet; call fit first.")
-        features = torch.from_numpy(np.array(X)).to(next(self.scorer_.parameters()))
+        _validation.check_is_fitted(self, "scorer_")
+        values = _validation.validate_data(self, X, reset=False, dtype=np.float64)
+        features = torch.tensor(values).to(next(self.scorer_.parameters()))
         with eval_mode(self.scorer_):
             scores: Tensor = self.scorer_(features)
         return scores.cpu().numpy()
@@ -239,7 +274,7 @@ class FairRanker:
         (10, 3)
         """
         scores = torch.from_numpy(self.predict(X))
-        queries = _queries_of(qid, len(scores))
+        queries = _queries_of("FairRanker: qid", qid, "X", len(scores))
         ranked: dict[Hashable, NDArray[np.int64]] = {}
         for name, rows in queries.rows_by_name().items():
             policy = PlackettLuce(scores[rows])
@@ -247,10 +282,100 @@ class FairRanker:
             ranked[name] = rows[ranking.numpy()]
         return ranked
 
-    def __sklearn_tags__(self) -> Any:
-        from sklearn.utils import Tags, TargetTags
+    def _config(self) -> TrainConfig:
+        """The parameters, checked, as the settings of a training."""
+        parameters = self.get_params(deep=False)
+        del parameters["hidden"]
+        return TrainConfig(**parameters)
 
-        return Tags(estimator_type=None, target_tags=TargetTags(required=True))
+    def _demand_groups(self, config: TrainConfig, sensitive: "ArrayLike | None") -> None:
+        """Refuse to leave out groups that the objective compares."""
+        if config.lam == 0 or sensitive is not None or not isinstance(config.disparity, str):
+            return
+        if "groups" in MEASURES[config.disparity].needs:
+            raise ValueError(
+                f"FairRanker: lam is {config.lam:g}, and disparity {config.disparity!r} needs "
+                "groups; give sensitive=, the group of each document, or disparity='d_ind'."
+            )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        tags.target_tags.positive_only = True
+        return tags
+
+
+def disparity_score(
+    y_true: ArrayLike,
+    y_score: ArrayLike,
+    *,
+    groups: ArrayLike | None,
+    query: ArrayLike,
+    disparity: str | Disparity = "d_group",
+    merit: str | Merit = "identity",
+    position_bias: Tensor | None = None,
+    tolerance: float = TOLERANCE,
+) -> float:
+    """Mean disparity of the Plackett-Luce policy of scores, for scikit-learn's ``make_scorer``.
+
+    Lower is fairer: ``make_scorer(disparity_score, greater_is_better=False)``. A scorer of a search
+    over a `FairRanker` is handed its metadata by
+    ``.set_score_request(groups="sensitive", query="qid")``.
+
+    Args:
+        y_true: Relevance, ``(N,)``, zero or more.
+        y_score: Scores of the documents, ``(N,)``, such as ``predict`` returns.
+        groups: The group of each document, ``(N,)``: numbers or strings. None where the disparity
+            compares no groups.
+        query: The query of each document, ``(N,)``: numbers or strings.
+        disparity: A name in `fairpg_lite.measures.DISPARITIES`, or a function.
+        merit: Of a relevance, by name or a function.
+        position_bias: Attention per position ``(n,)``; None is 1/log2(1+j).
+        tolerance: Accuracy of exposure.
+
+    Returns:
+        The mean over the queries.
+
+    >>> groups = ["a", "a", "b", "b"]
+    >>> value = disparity_score([1, 1, 1, 1], [9, 9, 0, 0], groups=groups, query=[1, 1, 1, 1])
+    >>> round(value, 3)
+    0.35
+    """
+    scores = np.array(y_score, dtype=np.float64)
+    if scores.ndim != 1:
+        raise ValueError(
+            f"disparity_score: y_score has shape {scores.shape}; give one score per document."
+        )
+    relevance = np.array(y_true, dtype=np.float64)
+    _check_length("disparity_score: y_true", relevance, "y_score", len(scores))
+    measures: Sequence[str] | Mapping[str, Disparity]
+    if callable(disparity):
+        measures = {"disparity": disparity}
+    elif disparity in DISPARITIES:
+        measures = (disparity,)
+    else:
+        raise ValueError(
+            f"disparity_score: disparity is {disparity!r}; choose from {', '.join(DISPARITIES)}, "
+            "or give a function."
+        )
+    queries = _queries_of("disparity_score: query", query, "y_score", len(scores))
+    ordered = torch.from_numpy(scores)[queries.rows]
+    dataset = RankingDataset(
+        ordered.unsqueeze(-1),
+        torch.from_numpy(relevance[queries.rows]),
+        torch.from_numpy(queries.offsets),
+        groups=_labels_of("disparity_score: groups", groups, queries, "y_score"),
+    )
+    evaluation = evaluate(
+        ordered,
+        dataset,
+        measures,
+        merit=merit,
+        position_bias=position_bias,
+        tolerance=tolerance,
+    )
+    (value,) = evaluation.means.values()
+    return value
 
 
 class _Queries(NamedTuple):
@@ -269,51 +394,48 @@ class _Queries(NamedTuple):
         return dict(zip(self.names.tolist(), by_query, strict=True))
 
 
-def _parameter_names() -> list[str]:
-    """The names of the constructor's parameters."""
-    return list(inspect.signature(FairRanker).parameters)
-
-
-def _queries_of(qid: ArrayLike, n_documents: int) -> _Queries:
-    """The queries that ``qid (N,)`` names."""
-    labels = np.asarray(qid)
-    _check_length("qid", labels, n_documents)
+def _queries_of(name: str, query: ArrayLike, other_name: str, n_documents: int) -> _Queries:
+    """The queries that ``query (N,)`` names."""
+    labels = np.asarray(query)
+    _check_length(name, labels, other_name, n_documents)
     names, query_of_row, sizes = np.unique(labels, return_inverse=True, return_counts=True)
     rows = np.argsort(query_of_row, kind="stable")
     offsets = np.concatenate([[0], np.cumsum(sizes)])
     return _Queries(names, rows, offsets)
 
 
+def _labels_of(
+    name: str, groups: ArrayLike | None, queries: _Queries, other_name: str
+) -> Tensor | None:
+    """Groups 0, 1, … in the order of the queries' rows, or None for no groups."""
+    if groups is None:
+        return None
+    names = np.asarray(groups)
+    _check_length(name, names, other_name, len(queries.rows))
+    _, group_of_row = np.unique(names, return_inverse=True)
+    return torch.from_numpy(group_of_row[queries.rows])
+
+
 def _dataset_of(
-    X: ArrayLike, y: ArrayLike, qid: ArrayLike, groups: ArrayLike | None
+    features: NDArray[np.float64],
+    relevance: NDArray[Any],
+    qid: ArrayLike,
+    sensitive: ArrayLike | None,
 ) -> RankingDataset:
     """The table as a dataset, query by query, in double precision."""
-    features = np.array(X, dtype=np.float64)
-    if features.ndim != 2:
-        raise ValueError(
-            f"FairRanker: X has shape {features.shape}; give one row per document and one column "
-            "per feature."
-        )
-    relevance = np.array(y, dtype=np.float64)
-    _check_length("y", relevance, len(features))
-    queries = _queries_of(qid, len(features))
-    labels = None
-    if groups is not None:
-        _check_length("groups", np.asarray(groups), len(features))
-        _, group_of_row = np.unique(np.asarray(groups), return_inverse=True)
-        labels = torch.from_numpy(group_of_row[queries.rows])
+    queries = _queries_of("FairRanker: qid", qid, "X", len(features))
     return RankingDataset(
-        torch.from_numpy(features)[queries.rows],
-        torch.from_numpy(relevance[queries.rows]),
+        torch.from_numpy(features[queries.rows]),
+        torch.from_numpy(relevance[queries.rows].astype(np.float64)),
         torch.from_numpy(queries.offsets),
-        groups=labels,
+        groups=_labels_of("FairRanker: sensitive", sensitive, queries, "X"),
     )
 
 
-def _check_length(name: str, values: NDArray[Any], n_documents: int) -> None:
+def _check_length(name: str, values: NDArray[Any], other_name: str, n_documents: int) -> None:
     """Refuse all but one entry per document."""
     if values.shape != (n_documents,):
         raise ValueError(
-            f"FairRanker: {name} has shape {values.shape}, X has {n_documents} rows; "
-            f"give one entry of {name} per document."
+            f"{name} has shape {values.shape}, {other_name} has {n_documents} rows; "
+            "give one entry per document."
         )

@@ -78,7 +78,7 @@ class Run:
         config: TrainConfig,
         valid: RankingDataset | None = None,
     ):
-        first = next(scorer.parameters())
+        first = _first_parameter(scorer)
         self.config = config
         self.scorer = scorer
         self.dtype = first.dtype
@@ -313,6 +313,21 @@ def _check_data(dataset: RankingDataset, valid: RankingDataset | None, config: T
     # A large sum may overflow, too: look at the queries one by one.
     for name, query in zip(dataset.query_ids.tolist(), dataset, strict=True):
         _check.finite("fit", f"features of query {name}, at ", query.features)
+
+
+def _first_parameter(scorer: nn.Module) -> nn.Parameter:
+    """The parameter that says where and in which format a scorer works."""
+    first = next(scorer.parameters(), None)
+    if first is None:
+        raise ValueError(
+            f"fit: {type(scorer).__name__} has no parameters; there is nothing to train."
+        )
+    if not any(parameter.requires_grad for parameter in scorer.parameters()):
+        raise ValueError(
+            f"fit: all parameters of {type(scorer).__name__} are frozen; "
+            "set requires_grad_() on those to train."
+        )
+    return first
 
 
 def _check_learning_rate(config: TrainConfig, dtype: torch.dtype) -> None:

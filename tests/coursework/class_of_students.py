@@ -264,7 +264,8 @@ KINDS = {
     "other_seed": ({}, [SEED], dict.fromkeys(FULL, 0)),  # it ends the notebook's own messages
     "long_seed": ({}, [LONG_SEED], {}),  # no generator takes it
     "clock": ({"task3b": ENUMERATE}, [CLOCK], {"task3b": 5}),
-    "patcher": ({}, [PATCH], dict.fromkeys(FULL, 0)),  # its `check` hands nothing in
+    # Its `check` hands nothing in, so its functions are taken by name; it spoils its own 7b.
+    "patcher": ({}, [PATCH], {"task7b": None}),
     "borrower": ({"task1a": BORROW}, [], {"task1a": 0, "task1b": 0}),
     "reader": ({"task3a": READ}, [], {"task3a": 0}),
     "writer": ({}, [WRITE], {}),

@@ -162,8 +162,8 @@ def test_evaluate_is_the_modules_evaluate(here, capsys, k):
         assert rows[name][4] == str(int((~answers[measure].isnan()).sum()))
     assert int(rows["D_group"][4]) < int(rows["NDCG"][4]) == 29
     assert foot[0] == (
-        "Gain: 2^grade - 1. Queries without an answer count 1 in NDCG, 0 in ERR and disparity "
-        "(--undefined 1)."
+        "Gain: 2^grade - 1. Queries without an answer count 1 in NDCG, 0 in ERR and disparity, "
+        "nothing in average rank (--undefined 1)."
     )
 
 

@@ -15,6 +15,7 @@ import fairpg_lite
 
 ROOT = Path(__file__).resolve().parents[2]
 PUBLIC = {name: getattr(fairpg_lite, name) for name in fairpg_lite.__all__ if name[0] != "_"}
+PUBLIC |= {name: getattr(fairpg_lite, name) for name in ("FairRanker", "disparity_score")}
 SECTION = r"^ *{}:\n((?:(?: {{4,}}.*)?\n)+)"
 MENTION = re.compile(r"\bchapters?\s+(A?\d+(?:(?:, | and | to )A?\d+)*)", re.I)
 LABEL = re.compile(r"\beq-\w\d-[a-z]+(?:-[a-z]+)*")

@@ -79,6 +79,8 @@ CASES = {
     "places k of 0": (lambda: policy().log_prob(torch.tensor([0]), k=0), ValueError, "k is 0"),
     "too few places": (lambda: policy().log_prob(torch.tensor([0]), k=2), ValueError, "1 places and k is 2"),
     "place twice": (lambda: policy().log_prob(torch.tensor([0, 0]), k=2), ValueError, "does not name 2 different"),
+    "sample shape": (lambda: policy().sample(5), TypeError, "sample_shape is 5; give a tuple"),
+    "masks differ": (lambda: Mixture([PlackettLuce(OK, torch.tensor([True, True, False])), policy()], [0.5, 0.5]), ValueError, "another mask"),
     "no policies": (lambda: Mixture([], []), ValueError, "no policies"),
     "weights shape": (lambda: Mixture([policy()], [0.5, 0.5]), ValueError, r"weights has shape \(2,\) for 1"),
     "negative weight": (lambda: Mixture([policy(), policy()], [1.5, -0.5]), ValueError, "a weight is -0.5"),

@@ -24,6 +24,7 @@ from fairpg_lite import (
     ndcg,
 )
 from fairpg_lite.measures import DEFAULT_MEASURES, MEASURES
+from fairpg_lite.policy import FixedRanking
 from fairpg_lite.relevance import linear_gain
 
 # All that relevance and groups are enough for.
@@ -302,6 +303,41 @@ def test_err_is_exact_unless_rankings_are_asked_for(scorer, k):
         assert_close(result.per_query["err"][i], mean, rtol=0, atol=1e-9)
 
 
+@pytest.mark.parametrize("k", [None, 1, 3])
+def test_rr_is_exact_and_ap_is_drawn(scorer, k):
+    ds = small_dataset()
+    result = evaluate(scorer, ds, ("rr", "ap"), k=k)
+    mode = evaluate(scorer, ds, ("rr", "ap"), k=k, deterministic=True)
+    matrices = []
+    for i, query in enumerate(ds):
+        scores = scorer(query.features).detach()
+        rr = expectation(
+            scores, lambda r, q=query: fl.reciprocal_rank(torch.tensor(r), q.relevance, k=k)
+        )
+        assert_close(result.per_query["rr"][i], rr, rtol=0, atol=1e-9)
+        ap = expectation(
+            scores, lambda r, q=query: fl.average_precision(torch.tensor(r), q.relevance, k=k)
+        )
+        assert abs(result.per_query["ap"][i] - ap) < 5 * 0.5 / math.sqrt(1000)
+        ranking = fl.PlackettLuce(scores).mode
+        matrices.append(DoublyStochastic(torch.eye(len(ranking), dtype=torch.float64)[ranking].T))
+        ap_of_mode = fl.average_precision(ranking, query.relevance, k=k)
+        assert_close(mode.per_query["ap"][i], ap_of_mode)
+    lists = evaluate(matrices, ds, ("rr", "ap"), k=k)
+    assert lists.means == pytest.approx(mode.means)
+
+
+def test_rr_of_a_mixture_and_of_nothing_relevant(scorer):
+    ds = small_dataset()
+    policies = [fl.PlackettLuce(scorer(query.features).detach()) for query in ds]
+    mixtures = [fl.Mixture([p, FixedRanking(p.mode)], [0.25, 0.75]) for p in policies]
+    parts = [evaluate(scorer, ds, ("rr",), deterministic=fixed).rr for fixed in (False, True)]
+    assert evaluate(mixtures, ds, ("rr",)).rr == pytest.approx(0.25 * parts[0] + 0.75 * parts[1])
+    nothing = ds.replace(relevance=torch.zeros_like(ds.relevance))
+    assert evaluate(scorer, nothing, ("rr", "ap")).means == {"rr": 0.0, "ap": 0.0}
+    assert evaluate(scorer, nothing, ("rr", "ap")).defined == {"rr": 0, "ap": 0}
+
+
 def test_scores_from_anywhere(scorer):
     """One score per document of the dataset, as a tensor or an array."""
     ds = small_dataset(lengths=(2, 9, 1, 5, 7, 3))
@@ -413,3 +449,29 @@ def test_half_precision_scorers_are_measured_in_single(scorer):
     for name, values in expected.per_query.items():
         found = result.per_query[name].double()
         assert_close(found, values, rtol=0, atol=2e-5, equal_nan=True)
+
+
+@pytest.mark.parametrize(
+    ("choices", "message"),
+    [
+        ({"k": 0}, "k is 0"),
+        ({"k": -1}, "k is -1"),
+        ({"k": 2.5}, r"k is 2\.5"),
+        ({"samples": 0}, "samples is 0"),
+        ({"undefined": 0.0}, r"undefined is 0\.0"),
+        ({"undefined": {"ndgc": 0.0}}, "undefined names 'ndgc'"),
+    ],
+)
+def test_choices_that_make_no_sense_are_refused(scorer, choices, message):
+    with pytest.raises(ValueError, match=message):
+        evaluate(scorer, small_dataset(), ("ndcg_at_k",), **choices)
+
+
+def test_samples_are_drawn_where_they_are_asked_for(scorer):
+    ds = small_dataset()
+    policies = [DoublyStochastic.uniform(len(q.relevance), torch.float64) for q in ds]
+    exact = evaluate(policies, ds, ("err",)).err
+    drawn = evaluate(policies, ds, ("err",), samples=2).err
+    assert drawn != exact
+    many = evaluate(policies, ds, ("err",), samples=20_000).err
+    assert abs(many - exact) < 0.01

@@ -521,3 +521,11 @@ def test_progress_goes_to_stderr_and_can_be_silenced(capsys):
     shown = capsys.readouterr()
     assert shown.out == ""
     assert "training" in shown.err
+
+
+def test_a_scorer_with_nothing_to_train_is_refused():
+    data = fl.synthetic(n_queries=2, seed=0)
+    with pytest.raises(ValueError, match="Identity has no parameters"):
+        fl.fit(torch.nn.Identity(), data, progress=False)
+    with pytest.raises(ValueError, match="all parameters of LinearScorer are frozen"):
+        fl.fit(fl.LinearScorer(2).requires_grad_(False), data, progress=False)

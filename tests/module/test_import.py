@@ -148,9 +148,24 @@ class Refuse:
             raise ImportError(name + ' is not installed')
 sys.meta_path.insert(0, Refuse())
 import fairpg_lite
+from fairpg_lite import *
+try:
+    fairpg_lite.FairRanker
+except ImportError:
+    print("refused")
 print(*vars(fairpg_lite))
 """
-    assert {"PlackettLuce", "fit", "evaluate", "tradeoff"} <= set(run(code).split())
+    assert {"refused", "PlackettLuce", "fit", "evaluate", "tradeoff"} <= set(run(code).split())
+
+
+def test_the_estimator_brings_scikit_learn_when_asked_for():
+    code = """
+import sys, fairpg_lite
+assert "FairRanker" in dir(fairpg_lite) and "sklearn" not in sys.modules
+fairpg_lite.FairRanker
+print("sklearn" in sys.modules)
+"""
+    assert run(code).split() == ["True"]
 
 
 def test_own_modules_are_few_beside_torch():

@@ -161,8 +161,8 @@ class Named:
 
 
 def test_what_cannot_be_stored_is_refused_before_anything_runs(tmp_path):
-    with pytest.raises(TypeError, match=r"^x\['tensor'\] cannot be stored \(a Tensor\)"):
-        quiet(Named("x", torch.zeros(2)), [0], [0], tmp_path)
+    with pytest.raises(TypeError, match=r"^x\['tensor'\] cannot be stored \(a object\)"):
+        quiet(Named("x", object()), [0], [0], tmp_path)
     with pytest.raises(ValueError, match=r"factor is 3\.0 there and 2\.0 here; give them diff"):
         run_cells(grid(Plain(), [0], [0]) + grid(Plain(2.0), [0], [0]), tmp_path)
     assert list(tmp_path.iterdir()) == []
@@ -221,7 +221,6 @@ def sort_keys(value):
         ("nan", "result['theta'] cannot be stored"),
         ("numpy nan", "result['ndcg'] cannot be stored"),
         ("infinity", "result['ndcg'] cannot be stored"),
-        ("tensor", "result['theta'] cannot be stored (a Tensor)"),
         ("list", "returned [1, 2]; return a dictionary"),
     ],
 )

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 import torch
 
+import fairpg_lite as fl
 from fairpg_lite import (
     LinearScorer,
     TrainConfig,
@@ -179,3 +180,37 @@ def test_a_measure_without_an_answer_is_empty(tmp_path):
         Splits(TRAIN, blank), CONFIG, evaluate_options={"measures": ("ndcg", "average_rank")}
     )
     assert experiment(0.0, 0) == {"k": None, "ndcg": 1.0, "average_rank": None}
+
+
+def softened(scores, mask):
+    """A lottery between the policy of the scores and all rankings alike."""
+    return fl.Mixture(
+        [fl.PlackettLuce(scores, mask), fl.PlackettLuce(0 * scores, mask)], [0.7, 0.3]
+    )
+
+
+def test_a_run_is_judged_as_it_was_trained(tmp_path):
+    """With the policy, the merit and the disparity of the training; classes are settings, too."""
+    data = fl.synthetic(n_queries=10, seed=0)
+    config = fl.TrainConfig(
+        method="exact",
+        disparity="gini",
+        merit="sqrt",
+        policy=softened,
+        position_bias=fl.position_bias(10, "reciprocal"),
+        optimizer=torch.optim.AdamW,
+        epochs=1,
+        lr=0.1,
+    )
+    table = fl.tradeoff(data, data, [2.0], 1, out=tmp_path, config=config, progress=False)
+    scorer = fl.load_model(tmp_path / "models" / "Fair-PG-Rank" / "lam=2_seed=0").scorer
+    expected = fl.evaluate(
+        scorer,
+        data,
+        ("ndcg", "d_group", "gini"),
+        merit="sqrt",
+        policy=softened,
+        position_bias=config.position_bias,
+    )
+    for name, value in expected.means.items():
+        assert table[name][0] == pytest.approx(value, abs=1e-12)

@@ -57,15 +57,21 @@ def test_a_slide_shows_what_the_chapter_shows(slides, built_book):
         here = read(file)
         titles = [h.get_text() for h in here.select("h2")]
         assert words.count(titles[0]) >= 1
-        assert " ".join(here.select_one("blockquote").get_text().split()) in words
+        shown = here.select(".slide")
+        for place, word in ((0, "Question."), (-1, "Takeaway.")):
+            said = " ".join(shown[place].select_one(".body").get_text().split())
+            assert said.startswith(word)
+            assert said in words
+        assert not any("Takeaway." in slide.get_text() for slide in shown[:-1])
         for output in here.select("pre"):
             assert " ".join(output.get_text().split()) in words
         assert not here.select("a[href^='#'], [hidden]:not(img):not(.notes)")
 
 
 PAGE = """<html><head></head><body><article class="bd-article"><section id="a"><h1>A</h1>
-<p>One thing first. Then more.</p><blockquote><p>Why?</p></blockquote>
-<section id="b"><h2>B</h2><p>Words of B, several of them.</p>
+<p>One thing first. Then more.</p><blockquote><p>Question. Why?</p><p>Takeaway. So.</p></blockquote>
+<section id="b"><h2>B</h2><p>Words of <span>B<span role="tooltip">A letter.</span></span>,
+several of them. And then, with x,</p>
 <div class="math" id="equation-x">x</div>
 <details><div class="math" id="equation-y">y</div></details></section>
 <section id="exercises"><h2>Exercises</h2><div class="math" id="z">z</div></section>
@@ -86,7 +92,11 @@ def titles(text):
 def test_a_deck_follows_its_chapter_and_leaves_folded_things_and_exercises_out(article, tmp_path):
     lost = []
     made = slides_of(article, {"ask": "Q?", "open": "Say hello."}, "a", tmp_path / "a.html", lost)
-    assert titles(made) == ["A", "Before we begin", "B", "Three things to remember"]
+    remember = "Three things to remember"
+    assert titles(made) == ["A", "Before we begin", "B", remember, "The takeaway"]
+    assert "A letter." not in made
+    notes = BeautifulSoup(made, "html.parser").select(".notes")[2].get_text()
+    assert notes == "Words of B, several of them."
     assert ">y<" not in made
     assert ">z<" not in made
     assert "Say hello." in made
@@ -105,7 +115,7 @@ def test_what_the_chapter_lost_is_reported_and_gets_its_automatic_slide(article,
     made = slides_of(article, plan, "a", tmp_path / "a.html", lost)
     assert len(lost) == 2
     assert "'#equation-gone'" in lost[1]
-    assert titles(made) == ["A", "B", "Three things to remember"]
+    assert titles(made) == ["A", "B", "Three things to remember", "The takeaway"]
     assert "A word" in made
     plan = {"slides": [{"section": "b", "title": "Mine", "show": ["#equation-y"]}]}
     assert titles(slides_of(article, plan, "a", tmp_path / "a.html", []))[1] == "Mine"
