@@ -9,6 +9,8 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 import torch
+
+# In quotes where it is public: the page of functions then shows this name and not its eight types.
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
@@ -306,11 +308,11 @@ class FairRanker(BaseEstimator):  # type: ignore[misc]
 
 
 def disparity_score(
-    y_true: ArrayLike,
-    y_score: ArrayLike,
+    y_true: "ArrayLike",
+    y_score: "ArrayLike",
     *,
-    groups: ArrayLike | None,
-    query: ArrayLike,
+    groups: "ArrayLike | None",
+    query: "ArrayLike",
     disparity: str | Disparity = "d_group",
     merit: str | Merit = "identity",
     position_bias: Tensor | None = None,
