@@ -1,9 +1,9 @@
 """One evaluator for every method (chapters 9 to 13): same data in, same measures out.
 
 Nothing is sampled unless it has to be: utility and disparity follow from exposure, and ERR and RR
-of a Plackett-Luce policy from the same integral (`fairpg_lite.exact.exact_err`). AP of such a policy
-is a mean over drawn rankings, and so are all three of a policy class of one's own, unless it has a
-method ``expected_value``.
+of a Plackett-Luce policy from the same integral (`fairpg_lite.exact.exact_err`). AP of such a
+policy is a mean over drawn rankings, and so are all three of a policy class of one's own, unless it
+has a method ``expected_value``.
 """
 
 import math

@@ -1,7 +1,12 @@
 """`fairpg-lite evaluate`."""
 
 import argparse
+from collections.abc import Mapping, Sequence
 from math import isnan
+from typing import Any
+
+import torch
+from torch import Tensor
 
 from fairpg_lite.cli import options
 from fairpg_lite.cli.output import UsageError, say
@@ -16,14 +21,15 @@ Utility and disparity of a model on a LETOR file, or of two.
 
 Of one model: the stochastic policy, and the one ranking that is most probable under it
 (documents by score). Of two: what differs between their policies. All measures are means over
-queries and exact.
+queries and exact, but for AP of the policy, which is a mean over 1,000 drawn rankings.
 
 examples:
   fairpg-lite evaluate model/ test.txt --k 10 --undefined skip
   fairpg-lite evaluate model/ test.txt --measures ndcg d_group
   fairpg-lite evaluate fair/ plain/ test.txt                 two models, query by query
 
-Gain and merit are those of the training, unless there is a --gain. The column "queries" counts
+Gain, merit and position bias are those of the training, unless there is a --gain or a
+--position-bias. The column "queries" counts
 those where a measure has an answer of its own: most have none where nothing is relevant,
 D_group none where a group or its merit is absent."""
 _GAINS = {"exponential": "2^grade - 1", "linear": "the grade", "binary": "1 for any grade above 0"}
@@ -50,6 +56,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"which to compute, of {', '.join(_MEASURES_OF_A_FILE)} (default: the paper's)",
     )
     options.add_evaluation(parser)
+    options.add_position_bias(parser, "that of the training")
+    options.add_max_grade(parser)
     parser.add_argument(
         "--groups",
         type=options.file_name,
@@ -68,6 +76,12 @@ def run(args: argparse.Namespace) -> None:
     data = [read_for(args, model, args.groups) for model in models]
     if data[0].groups is None and models[0].prepare.groups_given:
         say(args, "the training's groups came from a file; give --groups FILE for D_group.")
+    highest = float(data[0].relevance.max())
+    if args.max_grade is not None and args.max_grade < highest:
+        raise UsageError(
+            f"--max-grade is {args.max_grade:g}, and {args.file} has a grade of {highest:g}; give "
+            "the top of the scale."
+        )
     trained = models[0].meta.get("training") or {}
     if args.measures is None:
         args.measures = options.measures_for(
@@ -75,6 +89,7 @@ def run(args: argparse.Namespace) -> None:
         )
     gain = args.gain or trained.get("gain", "exponential")
     merit = trained.get("merit", "identity")
+    args.bias = _position_bias(args, trained, data)
     policy = _judged(args, models[0], data[0], gain, merit)
     if len(models) == 1:
         mode = _judged(args, models[0], data[0], gain, merit, deterministic=True)
@@ -110,7 +125,27 @@ def _judged(
         undefined=options.undefined_values(args),
         merit=merit,
         gain=gain,
+        max_grade=args.max_grade,
+        position_bias=args.bias,
     )
+
+
+def _position_bias(
+    args: argparse.Namespace, trained: Mapping[str, Any], data: Sequence[RankingDataset]
+) -> Tensor | None:
+    """The position bias that is asked for, or else that of the training; None is log2."""
+    longest = options.longest_list(data)
+    if args.position_bias is not None:
+        return options.position_bias_of(args.position_bias, longest)
+    values = trained.get("position_bias")
+    if values is None:
+        return None
+    if len(values) < longest:
+        raise UsageError(
+            f"the training's position bias has {len(values)} positions, the longest list of "
+            f"{args.file} has {longest} documents; give --position-bias."
+        )
+    return torch.tensor(values)
 
 
 def _columns_of_one(policy: Evaluation, mode: Evaluation) -> dict[str, list[str]]:
@@ -141,6 +176,7 @@ def _labels(evaluation: Evaluation, k: int | None) -> list[str]:
     cut_off = "" if k is None else f"@{k}"
     labels = {name: MEASURES[name].label for name in evaluation.means}
     labels |= {"ndcg_at_k": f"NDCG{cut_off}", "err": f"ERR{cut_off}"}
+    labels |= {"ap": f"AP{cut_off}", "rr": f"RR{cut_off}"}
     return [labels[name] for name in evaluation.means]
 
 

@@ -41,6 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     for name in options.SETTINGS:
         if name != "lam":
             options.add_setting(parser, name)
+    options.add_position_bias(parser, "log2")
     price = parser.add_mutually_exclusive_group()
     options.add_setting(price, "lam")
     price.add_argument(
@@ -65,6 +66,8 @@ def run(args: argparse.Namespace) -> int | None:
     is_charged = args.lam > 0 or args.budget is not None
     prepare, data = read_parts(args, ("valid", "test"), is_charged)
     train = data["train"]
+    longest = options.longest_list(data.values())
+    config = replace(config, position_bias=options.position_bias_of(args.position_bias, longest))
     scorer = new_scorer(train.n_features, args.hidden, seed=args.seed, dtype=train.features.dtype)
     notes: dict[str, Any] = {part: str(dataset) for part, dataset in data.items()}
     notes["run"] = _identity(config, prepare, scorer, args.budget, data)

@@ -1,12 +1,20 @@
 """The options that commands share, and how their values are read."""
 
 import argparse
+import math
+from collections.abc import Iterable
 from dataclasses import fields
 from functools import partial
+from pathlib import Path
 from typing import Any, NoReturn
+
+import torch
+from torch import Tensor
 
 from fairpg_lite._check import SEED_LIMIT
 from fairpg_lite.cli.output import WRONG_CALL, UsageError
+from fairpg_lite.data import RankingDataset
+from fairpg_lite.exposure import position_bias
 from fairpg_lite.measures import DEFAULT_MEASURES, DISPARITIES, MEASURES
 from fairpg_lite.training.config import TrainConfig
 
@@ -169,6 +177,85 @@ def undefined_values(args: argparse.Namespace) -> str | dict[str, float]:
         return "skip"
     value = float(args.undefined)
     return {"ndcg": value, "ndcg_at_k": value}
+
+
+def add_position_bias(parser: argparse.ArgumentParser, default: str) -> None:
+    """Add --position-bias; `default` says in words what is taken without it."""
+    parser.add_argument(
+        "--position-bias",
+        type=file_name,
+        metavar="X",
+        help="attention to position j: log2 is 1/log2(1+j), reciprocal is 1/j, geometric:P is "
+        f"P^(j-1), and a FILE has one number per line, from position 1 on (default {default})",
+    )
+
+
+def add_max_grade(parser: argparse.ArgumentParser) -> None:
+    """Add --max-grade."""
+    parser.add_argument(
+        "--max-grade",
+        type=float,
+        metavar="X",
+        help="top of the scale of grades, for ERR (default: the highest grade of the file)",
+    )
+
+
+def position_bias_of(text: str | None, n: int) -> Tensor | None:
+    """The position bias of n positions that --position-bias names; None is not given."""
+    if text is None:
+        return None
+    kind, _, decay = text.partition(":")
+    if text in ("log2", "reciprocal"):
+        return position_bias(n, text)
+    if kind == "geometric":
+        return position_bias(n, "geometric", decay=_decay(decay))
+    if not Path(text).exists():
+        raise UsageError(
+            f"--position-bias is {text}; choose log2, reciprocal or geometric:P, or name a file "
+            "that exists."
+        )
+    return _bias_in_file(text, n)
+
+
+def _decay(text: str) -> float:
+    """The P of geometric:P."""
+    try:
+        decay = float(text)
+    except ValueError:
+        decay = math.nan
+    if not 0.0 < decay <= 1.0:
+        raise UsageError(
+            f"--position-bias is geometric:{text}; give a factor above 0 and at most 1, such as "
+            "geometric:0.8."
+        )
+    return decay
+
+
+def _bias_in_file(path: str, n: int) -> Tensor:
+    """The numbers of a file, one on each line, for n positions at least."""
+    values = []
+    for number, line in enumerate(Path(path).read_text("utf-8").splitlines(), 1):
+        try:
+            value = float(line)
+        except ValueError:
+            value = math.nan
+        if not 0.0 <= value < math.inf:
+            raise ValueError(
+                f"{path}, line {number}: {line.strip()!r} is not a position bias: a finite "
+                "number, zero or more."
+            )
+        values.append(value)
+    if len(values) < n:
+        raise ValueError(
+            f"{path} has {len(values)} lines, the longest list has {n} documents; give a line for "
+            "each position, 0 where nobody looks."
+        )
+    return torch.tensor(values)
+
+
+def longest_list(datasets: Iterable[RankingDataset]) -> int:
+    """The number of documents of the longest query."""
+    return max(int(dataset.lengths.max()) for dataset in datasets)
 
 
 def settings_of(args: argparse.Namespace, **changes: Any) -> TrainConfig:

@@ -1,6 +1,7 @@
 """`fairpg-lite sweep`."""
 
 import argparse
+from dataclasses import replace
 from pathlib import Path
 
 from fairpg_lite._files import whole_file
@@ -43,6 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--lam", type=float, nargs="+", required=True, metavar="X", help="weights of the disparity"
     )
     options.add_evaluation(parser)
+    options.add_position_bias(parser, "log2")
     parser.add_argument(
         "--seeds",
         type=options.count,
@@ -79,6 +81,8 @@ def run(args: argparse.Namespace) -> None:
         raise UsageError(f"--disparity is {args.disparity}; choose from {', '.join(DISPARITIES)}.")
     is_charged = any(lam > 0 for lam in args.lam)
     prepare, data = read_parts(args, ("test", "valid"), is_charged)
+    longest = options.longest_list(data.values())
+    config = replace(config, position_bias=options.position_bias_of(args.position_bias, longest))
     measures = options.measures_for(
         data["test"].groups is not None, args.k is not None, args.disparity
     )

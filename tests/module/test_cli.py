@@ -349,6 +349,43 @@ def test_another_number_of_features_is_refused(here, capsys):
     assert "narrow.txt has 2 features" in run(capsys, *fit)[2]
 
 
+def test_a_position_bias_is_trained_and_judged_by(here, capsys):
+    Path("bias.txt").write_text("1\n0.5\n0.25\n0\n0\n0\n")
+    words = {"geometric:0.5": fl.position_bias(5, "geometric"), "bias.txt": None}
+    words["bias.txt"] = torch.tensor([1.0, 0.5, 0.25, 0.0, 0.0, 0.0])
+    data = with_groups("test.txt")
+    for number, (word, bias) in enumerate(words.items()):
+        fit = ["fit", "train.txt", *GROUPS, "--lam", "5", *QUICK, "--position-bias", word]
+        assert run(capsys, *fit, "--out", f"m{number}")[0] == 0
+        model = load_model(f"m{number}")
+        assert model.meta["training"]["position_bias"] == bias.tolist()
+        expected = fl.evaluate(model.scorer, data, ("ndcg", "d_group"), position_bias=bias)
+        for asked in ([], ["--position-bias", word]):
+            rows = table(capsys, f"m{number}", "test.txt", *asked)[1]
+            assert rows["NDCG"][0] == f"{expected.ndcg:.4f}"
+            assert rows["D_group"][0] == f"{expected.d_group:.4f}"
+    log2 = fl.evaluate(model.scorer, data, ("ndcg", "d_group"))
+    rows = table(capsys, "m1", "test.txt", "--position-bias", "log2")[1]
+    assert rows["D_group"][0] == f"{log2.d_group:.4f}"
+
+
+def test_a_sweep_trains_and_judges_by_the_position_bias(here, capsys):
+    sweep = ["sweep", "train.txt", "--test", "test.txt", "--lam", "5", "--seeds", "1", *GROUPS]
+    sweep += [*QUICK, "--position-bias", "reciprocal", "--out", "s"]
+    assert run(capsys, *sweep)[0] == 0
+    fit = ["fit", "train.txt", *GROUPS, "--lam", "5", *QUICK, "--position-bias", "reciprocal"]
+    assert run(capsys, *fit, "--out", "m")[0] == 0
+    row = pd.read_csv("s/table.csv").iloc[0]
+    assert table(capsys, "m", "test.txt")[1]["D_group"][0] == f"{row.d_group:.4f}"
+
+
+def test_the_top_of_the_scale_is_a_choice(here, capsys):
+    model = load_model("model")
+    expected = fl.evaluate(model.scorer, with_groups("test.txt"), ("err",), max_grade=10.0)
+    rows = table(capsys, "model", "test.txt", "--max-grade", "10")[1]
+    assert rows["ERR"][0] == f"{expected.err:.4f}"
+
+
 # --- Mistakes ----------------------------------------------------------------------------------
 
 FIT = ["fit", "train.txt", "--out", "new"]
@@ -396,6 +433,21 @@ MISTAKES = {
     "threshold of what": ([*FIT, "--group-threshold", "1"], 1, "needs --group-feature"),
     "two groupings": ([*FIT, *GROUPS, "--groups", "x"], 2, "not allowed with"),
     "cut-off": (["evaluate", "model", "test.txt", "--k", "0"], 2, "--k: 0 is not a whole number"),
+    "bias": ([*FIT, "--position-bias", "log3"], 2, "--position-bias is log3; choose log2, recip"),
+    "decay": ([*FIT, "--position-bias", "geometric:2"], 2, "geometric:2; give a factor above 0"),
+    "no decay": ([*SWEEP, *GROUPS, "--position-bias", "geometric:"], 2, "give a factor above 0"),
+    "bias in a file": (
+        ["evaluate", "model", "test.txt", "--position-bias", "bad.txt"], 1,
+        "bad.txt, line 1: '1 qid:1 1:1' is not a position bias"
+    ),
+    "short bias": (
+        ["evaluate", "model", "test.txt", "--position-bias", "q.txt.query"], 1,
+        "q.txt.query has 2 lines, the longest list has 5 documents"
+    ),
+    "max grade": (["evaluate", "model", "test.txt", "--max-grade", "x"], 2, "invalid float value"),
+    "low max grade": (
+        ["evaluate", "model", "test.txt", "--max-grade", "1"], 2, "--max-grade is 1, and test.txt"
+    ),
     "three models": (["evaluate", "model", "model", "model", "test.txt"], 2, "two models at most"),
     "missing file": (["fit", "nil.txt", "--out", "new"], 1, "No such file or directory: 'nil.txt'"),
     "missing labels": ([*FIT, "--groups", "nil.txt"], 1, "No such file or directory: 'nil.txt'"),

@@ -48,6 +48,13 @@ def _right_individual(exposure: Tensor, merit: Tensor, mask: Tensor | None = Non
     return individual_disparity(exposure, merit)
 
 
+def _without_bar(exposure: Tensor, merit: Tensor, mask: Tensor | None) -> Tensor:
+    """D_ind of the real documents, those without merit included."""
+    if mask is not None:
+        exposure, merit = exposure[mask], merit[mask]
+    return _pairwise(exposure, merit, bar=False)
+
+
 def _mean_of_positives(exposure: Tensor, merit: Tensor) -> Tensor:
     """The mean of those terms of D_ind that are positive."""
     ratio = exposure / merit
@@ -88,7 +95,7 @@ _INDIVIDUAL: Slips = {
     "tie_upwards": partial(_pairwise, pairs=lambda a: (a >= 0) & ~(a == 0).triu(1)),
     "tie_downwards": partial(_pairwise, pairs=lambda a: (a >= 0) & ~(a == 0).tril(-1)),
     "no_mask": lambda v, m, mask=None: individual_disparity(v.nan_to_num(), m.nan_to_num()),
-    "no_bar": partial(_pairwise, bar=False),
+    "no_bar": lambda v, m, mask=None: _without_bar(v, m, mask),
 }
 individual = Question(
     "task4b", "exposure merit mask", _right_individual, _queries, _INDIVIDUAL, own_lines=()

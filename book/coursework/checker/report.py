@@ -124,9 +124,10 @@ def slip(message: str) -> str:
     >>> slip("task1a  title: 0 of 8 points\n  It is 0.5 too much. Shown by x = 1. Your answer: 2.")
     'It is … too much.'
     """
-    text = " ".join(message.partition("\n")[2].split())
+    head, _, rest = message.partition("\n")
+    text = " ".join(rest.split()) or head.partition(": ")[2]
     text = re.split(r" ?(?:Shown by|Your answer:|To read:)", text)[0]
-    return re.sub(r"(?<![\w|])-?\d*\.\d+|(?<![\w|])-?\d+(?![\w|])", "…", text)
+    return re.sub(r"(?<![\w|(])-?\d*\.\d+|(?<![\w|(])-?\d+(?![\w|])", "…", text)
 
 
 def class_page(results: Sequence[Result], sentence: str, week: int | None) -> str:
