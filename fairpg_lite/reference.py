@@ -165,8 +165,9 @@ def d_ind_excess(exposure: Tensor, merit: Tensor) -> Tensor:
 
     .. math:: \frac{1}{|H|} \sum_{(i,j) \in H}
               1\Bigl[\frac{v_\pi(d_i)}{M_i} > \frac{v_\pi(d_j)}{M_j}\Bigr]
-              \Bigl(\frac{v_r(d_i)}{M_i} - \frac{v_r(d_j)}{M_j}\Bigr) , \qquad
-              H = \{(i, j): M_i \ge M_j > 0\} .
+              \Bigl(\frac{v_r(d_i)}{M_i} - \frac{v_r(d_j)}{M_j}\Bigr)
+
+    over the pairs :math:`H = \{(i, j): M_i \ge M_j > 0\}`.
 
     Args:
         exposure: v_r of each ranking, ``(S, n)``; its mean is the estimate of v_pi.

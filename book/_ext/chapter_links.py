@@ -112,13 +112,16 @@ TUPLE_FIELD = type(NamedTuple("Pair", [("first", int)]).first)
 def leave_out(
     app: Sphinx, what: str, name: str, thing: Any, skip: bool, options: Any
 ) -> bool | None:
-    """Fields of a named tuple, whose docstring is "Alias for field number 0": the class says more.
+    """What other libraries put into our classes: their docstrings refer to pages of their own.
+
+    Fields of a named tuple, "Alias for field number 0", and scikit-learn's ``set_fit_request``.
 
     >>> from collections import namedtuple
     >>> leave_out(None, "class", "x", namedtuple("Point", "x y").x, False, None)
     True
     """
-    return True if isinstance(thing, TUPLE_FIELD) else None
+    module = getattr(thing, "__module__", None) or ""
+    return True if isinstance(thing, TUPLE_FIELD) or module.startswith("sklearn.") else None
 
 
 def own_numbers(app: Sphinx, env: BuildEnvironment) -> list[str]:

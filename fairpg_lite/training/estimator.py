@@ -9,6 +9,8 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 import torch
+
+# In quotes where it is public: the page of functions then shows this name and not its eight types.
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
@@ -142,7 +144,12 @@ class FairRanker(BaseEstimator):  # type: ignore[misc]
         self.compiled = compiled
 
     def fit(
-        self, X: ArrayLike, y: ArrayLike, *, qid: ArrayLike, sensitive: ArrayLike | None = None
+        self,
+        X: "ArrayLike",
+        y: "ArrayLike",
+        *,
+        qid: "ArrayLike",
+        sensitive: "ArrayLike | None" = None,
     ) -> Self:
         """Learn a scorer from judged documents.
 
@@ -180,7 +187,12 @@ class FairRanker(BaseEstimator):  # type: ignore[misc]
         return self
 
     def score(
-        self, X: ArrayLike, y: ArrayLike, *, qid: ArrayLike, sensitive: ArrayLike | None = None
+        self,
+        X: "ArrayLike",
+        y: "ArrayLike",
+        *,
+        qid: "ArrayLike",
+        sensitive: "ArrayLike | None" = None,
     ) -> float:
         """The objective on judged documents, exactly: mean utility - ``lam`` * disparity.
 
@@ -216,7 +228,7 @@ class FairRanker(BaseEstimator):  # type: ignore[misc]
         utility, disparity = objective_on(self.scorer_, dataset, config)
         return utility - config.lam * disparity
 
-    def predict(self, X: ArrayLike) -> NDArray[np.float64]:
+    def predict(self, X: "ArrayLike") -> NDArray[np.float64]:
         """Scores of documents: the higher, the likelier a document stands ahead of others.
 
         Args:
@@ -239,8 +251,8 @@ class FairRanker(BaseEstimator):  # type: ignore[misc]
 
     def rank(
         self,
-        X: ArrayLike,
-        qid: ArrayLike,
+        X: "ArrayLike",
+        qid: "ArrayLike",
         samples: int | None = None,
         generator: torch.Generator | None = None,
     ) -> dict[Hashable, NDArray[np.int64]]:
@@ -278,7 +290,7 @@ class FairRanker(BaseEstimator):  # type: ignore[misc]
         del parameters["hidden"]
         return TrainConfig(**parameters)
 
-    def _demand_groups(self, config: TrainConfig, sensitive: ArrayLike | None) -> None:
+    def _demand_groups(self, config: TrainConfig, sensitive: "ArrayLike | None") -> None:
         """Refuse to leave out groups that the objective compares."""
         if config.lam == 0 or sensitive is not None or not isinstance(config.disparity, str):
             return
@@ -296,11 +308,11 @@ class FairRanker(BaseEstimator):  # type: ignore[misc]
 
 
 def disparity_score(
-    y_true: ArrayLike,
-    y_score: ArrayLike,
+    y_true: "ArrayLike",
+    y_score: "ArrayLike",
     *,
-    groups: ArrayLike | None,
-    query: ArrayLike,
+    groups: "ArrayLike | None",
+    query: "ArrayLike",
     disparity: str | Disparity = "d_group",
     merit: str | Merit = "identity",
     position_bias: Tensor | None = None,
