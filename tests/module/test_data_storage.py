@@ -262,6 +262,8 @@ while code == 9:
     os.waitpid(fork(lambda: data(1).save(target)), 0)
     code = os.waitstatus_to_exitcode(os.waitpid(fork(lambda: killed(step, target)), 0)[1])
     found.append(version(target))
+    for part in root.glob(".*.part"):  # what a killed writer left goes when it is an hour old
+        os.utime(part, (0, 0))
     data(3).save(target)
     assert version(target) == 3
     left = [p.name for p in root.iterdir() if p.name.startswith(".")]
@@ -309,7 +311,7 @@ needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="a system with f
 @needs_fork
 @pytest.mark.slow
 def test_a_killed_overwrite_leaves_the_old_or_the_new_whole(tmp_path):
-    """Killed before every renaming in turn; the first edition left nothing between two of them."""
+    """Killed before every renaming in turn; what it leaves is cleared by a later writer."""
     code, *found = run(KILL, tmp_path)
     assert code == "0"
     assert found == sorted(found)  # the old version up to one step, from there the new
