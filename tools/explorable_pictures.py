@@ -6,14 +6,27 @@ are drawn by hand, not by matplotlib, so that a file changes only when a number 
 
 from __future__ import annotations
 
+import base64
 import html
+import json
+import math
 from collections.abc import Iterable
 from pathlib import Path
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from fairpg_lite import PlackettLuce, group_disparity, individual_disparity, position_bias
+from fairpg_lite import (
+    LinearScorer,
+    PlackettLuce,
+    TrainConfig,
+    fit,
+    group_disparity,
+    individual_disparity,
+    position_bias,
+    synthetic,
+)
 from fairpg_lite.metrics import expected_ndcg
 
 FOLDER = Path(__file__).resolve().parents[1] / "book" / "explorables"
@@ -195,7 +208,204 @@ def hexagon() -> str:
     return svg(640, 310, parts)
 
 
-PICTURES = {"candidates": candidates, "hexagon": hexagon}
+RAMP = [(246, 243, 235), (214, 190, 205), (158, 118, 172), (88, 64, 132), (34, 24, 70)]
+
+
+def colour(value: float) -> str:
+    """The map's colour for a number from 0 (light) to 1 (dark), as train.js has it."""
+    place = min(0.9999, max(0.0, value)) * (len(RAMP) - 1)
+    k = int(place)
+    mixed = [a + (place - k) * (b - a) for a, b in zip(RAMP[k], RAMP[k + 1], strict=True)]
+    return "#" + "".join(f"{round(c):02x}" for c in mixed)
+
+
+def stored_map() -> tuple[np.ndarray, float, float]:
+    """D_group over the two weights [second, first] as the page has it, and the map's two ends."""
+    source = (FOLDER / "train_data.js").read_text(encoding="utf-8")
+    data = json.loads(source[source.index("{") : source.rindex("}") + 1])["map"]
+    stored = np.frombuffer(base64.b64decode(data["dGroup"]), dtype="<u2")
+    values = stored.reshape(data["points"], data["points"]) / 65535 * data["scales"][1]
+    return values, data["low"], data["high"]
+
+
+def epochs_of(lam: float) -> list[list[float]]:
+    """The weights at the start and after each of five epochs of Fair-PG-Rank."""
+    data = synthetic(dtype=torch.float64)
+    path = [[0.0, 0.0]]
+    for epochs in range(1, 6):
+        scorer = LinearScorer(2, dtype=torch.float64)
+        torch.nn.init.zeros_(scorer.linear.weight)
+        settings = {"method": "exact", "lr": 0.1, "lr_decay": 0.5, "tolerance": 1e-10}
+        fit(scorer, data, TrainConfig(lam=lam, epochs=epochs, **settings), progress=False)
+        path.append(scorer.linear.weight[0].tolist())
+    return path
+
+
+def train() -> str:
+    """D_group over the two weights, and four trainings epoch by epoch."""
+    values, low, high = stored_map()
+    side, left, top = 340, 20, 30
+    values = values[::2, ::2]
+    cell = side / len(values)
+
+    def place(weights: list[float]) -> tuple[float, float]:
+        scale = side / (high - low)
+        return left + scale * (weights[0] - low), top + side - scale * (weights[1] - low)
+
+    squares = []
+    for row, line in enumerate(values):
+        for column, value in enumerate(line):
+            x, y = left + cell * column, top + side - cell * (row + 1)
+            squares.append(
+                f'<rect x="{x:.1f}" y="{y:.1f}" width="{cell + 0.3:.1f}" '
+                f'height="{cell + 0.3:.1f}" fill="{colour(value / values.max())}"/>'
+            )
+    lines, said = [], []
+    for k, lam in enumerate((0, 5, 10, 25)):
+        path = epochs_of(float(lam))
+        points = " ".join("{:.1f},{:.1f}".format(*place(w)) for w in path)
+        x, y = place(path[-1])
+        for stroke, width in (("#fff", 5), ("#111", 2)):
+            lines.append(
+                f'<polyline points="{points}" fill="none" stroke="{stroke}" '
+                f'stroke-width="{width}" stroke-linejoin="round"/>'
+            )
+        lines.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4.5" fill="#111" stroke="#fff"/>')
+        lines.append(
+            text(x + 9, y + 5, f"{lam}", more=BOLD + ' paint-order="stroke" stroke="#fff"')
+        )
+        ends = " and ".join(number(w, 1) for w in path[-1])
+        said.append(text(390, 130 + 24 * k, f"price {lam}: weights {ends}"))
+    parts = [
+        text(left, 20, "D_group over the weights of features 1 (right) and 2 (up)"),
+        *squares,
+        *lines,
+        text(390, 60, "Fair-PG-Rank at four prices", size=17),
+        text(390, 84, "five epochs each, from 0 and 0", size=13, fill=SOFT),
+        *said,
+        text(390, 250, "light: little D_group", size=13, fill=SOFT),
+        text(390, 268, f"darkest: {number(values.max(), 3)}", size=13, fill=SOFT),
+    ]
+    return svg(640, 390, parts)
+
+
+def race() -> str:
+    """Six runners: when each has arrived in half of all races, and its chance to be first."""
+    scores = torch.tensor([1.6, 1.0, 0.5, 0.0, -0.4, -1.0], dtype=torch.float64)
+    half = math.log(2) / scores.exp()
+    first = scores.softmax(0)
+    fastest, slowest, left, right = 0.004, 40.0, 60, 430
+    parts = [
+        text(20, 24, "Six documents run: where half of all races see them arrive", size=16),
+        text(right + 30, 52, "first", size=13, fill=SOFT),
+    ]
+    for i, name in enumerate("ABCDEF"):
+        y = 70 + 34 * i
+        along = math.log(half[i] / fastest) / math.log(slowest / fastest)
+        x = left + (right - left) * along
+        parts += [
+            text(24, y + 5, name, more=BOLD),
+            f'<path d="M{left} {y}H{right}" stroke="{LINE}" stroke-width="2"/>',
+            f'<circle cx="{x:.1f}" cy="{y}" r="9" fill="{BLUE}"/>',
+            text(x + 15, y - 5, number(half[i].item()), size=12, fill=SOFT),
+            text(right + 30, y + 5, number(first[i].item())),
+        ]
+    parts.append(text(left, 274, "early", size=13, fill=SOFT))
+    parts.append(text(right - 26, 274, "late", size=13, fill=SOFT))
+    return svg(640, 290, parts)
+
+
+def pulls(scores: Tensor, worth: Tensor, rankings: Tensor, kind: str) -> Tensor:
+    """The pull of each ranking ``(S, n)`` on the scores: what REINFORCE averages.
+
+    "plain" multiplies the slope of a list's log-probability by its reward, "baseline" by its
+    reward less the policy's mean, "togo" the slope of each choice by what is gained from its place
+    on, less what could be expected there.
+    """
+    bias = position_bias(len(scores), dtype=scores.dtype)
+    mean = float(PlackettLuce(scores).exposure() @ worth)
+
+    def expected(left: tuple[int, ...], place: int) -> float:
+        if not left:
+            return 0.0
+        chances = scores[list(left)].softmax(0).tolist()
+        total = 0.0
+        for chance, i in zip(chances, left, strict=True):
+            others = tuple(j for j in left if j != i)
+            total += chance * (float(worth[i] * bias[place]) + expected(others, place + 1))
+        return total
+
+    rows = []
+    for ranking in rankings.tolist():
+        moving = scores.clone().requires_grad_()
+        gains = [float(worth[i] * bias[j]) for j, i in enumerate(ranking)]
+        surrogate = torch.zeros((), dtype=scores.dtype)
+        for place in range(len(ranking)):
+            left = ranking[place:]
+            if kind == "togo":
+                reward = sum(gains[place:]) - expected(tuple(sorted(left)), place)
+            else:
+                reward = sum(gains) - (mean if kind == "baseline" else 0.0)
+            surrogate = surrogate + reward * moving[left].log_softmax(0)[0]
+        (slope,) = torch.autograd.grad(surrogate, moving)
+        rows.append(slope)
+    return torch.stack(rows)
+
+
+PULL_SCORES = torch.tensor([0.6, 0.3, 0.0, -0.2, -0.5], dtype=torch.float64)
+PULL_RELEVANCE = torch.tensor([1.0, 3.0, 0.0, 2.0, 0.0], dtype=torch.float64)
+PULL_KINDS = {
+    "plain": "the reward itself",
+    "baseline": "minus a baseline",
+    "togo": "reward-to-go",
+}
+
+
+def pull_worth() -> Tensor:
+    """What a unit of exposure adds to the NDCG of the five documents."""
+    eye = torch.eye(5, dtype=torch.float64)
+    return expected_ndcg(eye, PULL_RELEVANCE.expand(5, 5))
+
+
+def pull() -> str:
+    """A hundred lists' pulls on documents B and D, by three estimators."""
+    generator = torch.Generator().manual_seed(0)
+    rankings = PlackettLuce(PULL_SCORES).sample((100,), generator=generator)
+    scores = PULL_SCORES.clone().requires_grad_()
+    worth = pull_worth()
+    (exact,) = torch.autograd.grad(PlackettLuce(scores).exposure() @ worth, scores)
+    parts = [text(20, 24, "A hundred drawn lists, each a pull on documents B and D", size=16)]
+    for k, (kind, label) in enumerate(PULL_KINDS.items()):
+        x, y = 110 + 210 * k, 150
+        slopes = pulls(PULL_SCORES, worth, rankings, kind)
+        error = (slopes - exact).square().sum(-1).mean().sqrt() / exact.norm()
+        parts.append(
+            f'<path d="M{x - 95} {y}H{x + 95}M{x} {y - 95}V{y + 95}" stroke="{LINE}" fill="none"/>'
+        )
+        for slope in slopes.tolist():
+            parts.append(
+                f'<circle cx="{x + 75 * slope[1]:.1f}" cy="{y - 75 * slope[3]:.1f}" r="3" '
+                f'fill="{BLUE}" fill-opacity=".35"/>'
+            )
+        ex, ey = x + 75 * exact[1].item(), y - 75 * exact[3].item()
+        parts.append(
+            f'<path d="M{ex - 6:.1f} {ey - 6:.1f}l12 12m0 -12l-12 12" stroke="{ORANGE}" '
+            'stroke-width="3.5"/>'
+        )
+        parts.append(text(x, 264, label, more=MIDDLE + BOLD))
+        parts.append(
+            text(x, 284, f"one list is off by {100 * error:.0f} %", size=13, fill=SOFT, more=MIDDLE)
+        )
+    return svg(640, 300, parts)
+
+
+PICTURES = {
+    "candidates": candidates,
+    "hexagon": hexagon,
+    "train": train,
+    "race": race,
+    "pull": pull,
+}
 
 
 def main() -> None:

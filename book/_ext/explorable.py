@@ -4,7 +4,11 @@
     A caption: one sentence that says what to try. Without one the figure has its usual caption.
     ```
 
-The figure's files are in book/explorables/: a script of its own, the two that it shares with the
+and the role `explore`, a word in the text that sets the figure's state when it is pressed:
+
+    Train at {explore}`a price of 10 <train?lam=10&train=1>`.
+
+The figure's files are in book/explorables/: a script of its own, those that it shares with the
 others, a style sheet, and a picture (made by tools/explorable_pictures.py) that stands in where
 scripts are off, in print and in the PDF. Only pages with an explorable load them.
 """
@@ -17,11 +21,13 @@ from typing import NamedTuple
 
 from docutils import nodes
 from sphinx.application import Sphinx
-from sphinx.util.docutils import SphinxDirective
+from sphinx.util.docutils import SphinxDirective, SphinxRole
 from sphinx.writers.html5 import HTML5Translator
 
 FOLDER = Path(__file__).resolve().parents[1] / "explorables"
 SHARED = ("exposure.js", "explorable.js")
+#: What a figure loads before its own script, beside what all of them share.
+FIRST = {"train": ("training.js", "train_data.js"), "pull": ("training.js",)}
 
 
 class Kind(NamedTuple):
@@ -49,6 +55,28 @@ KINDS = {
         "for document 1, lower right for 2, lower left for 3. On a screen you can drag the policy, "
         "or raise the price of disparity and see where the best one goes.",
     ),
+    "train": Kind(
+        "A map of D_group over the two weights of a linear scorer. It is 0 in the middle, where "
+        "chance decides, .007 at weights 5 and 1, .009 at 5 and 4, and .016 at 5 and -1. Four "
+        "paths start in the middle: trained at price 0 the weights end at 5.0 and 3.9, at price 5 "
+        "at 4.4 and 2.5, at price 10 at 3.1 and 1.3, at price 25 at 1.3 and .4.",
+        "Fair-PG-Rank on the paper’s synthetic queries. On a screen it trains in the page: choose "
+        "a price and press Train, or turn the price and see where the training ends.",
+    ),
+    "race": Kind(
+        "Six lanes on a logarithmic clock, one for each of six documents A to F with falling "
+        "scores. Each shows when its runner has arrived in half of all races: A after .14, F after "
+        "1.88. Beside each stands its chance to be first, .44 for A to .03 for F.",
+        "A ranking as a race. On a screen the documents run: five steps lead from one race to the "
+        "exact exposure.",
+    ),
+    "pull": Kind(
+        "Three clouds of a hundred points each, the pulls of single drawn lists on the scores of "
+        "two documents: with the whole reward they scatter widely around the exact gradient, minus "
+        "a baseline less, and with reward-to-go least.",
+        "What one drawn list says about the gradient. On a screen you can draw lists and see where "
+        "each pulls; a baseline and reward-to-go make the cloud smaller, and its centre stays.",
+    ),
 }
 
 
@@ -68,7 +96,7 @@ class ExplorableDirective(SphinxDirective):
         name = self.arguments[0]
         if name not in KINDS:
             raise self.error(f"explorable: there is no {name!r}; choose one of {', '.join(KINDS)}")
-        figure = Explorable(kind=name, ids=[f"explore-{name}"])
+        figure = Explorable(kind=name, ids=[f"explore-{name}"], classes=[f"xp-{name}"])
         self.set_source_info(figure)
         figure += nodes.image(uri=f"/book/explorables/{name}.svg", alt=KINDS[name].alt)
         caption = ExplorableCaption()
@@ -78,6 +106,30 @@ class ExplorableDirective(SphinxDirective):
             caption += nodes.paragraph("", KINDS[name].caption)
         figure += caption
         return [figure]
+
+
+class ExploreWord(nodes.General, nodes.TextElement):
+    """A word that sets the state of a figure."""
+
+
+class ExploreRole(SphinxRole):
+    def run(self) -> tuple[list[nodes.Node], list[nodes.system_message]]:
+        match = re.fullmatch(r"(.+?)\s*<(\w+)\?([^<>]+)>", self.text, flags=re.S)
+        if match is None or match[2] not in KINDS:
+            text = "explore: write {explore}`words <figure?name=value>` with a figure of "
+            message = self.inliner.reporter.error(text + ", ".join(KINDS), line=self.lineno)
+            return [self.inliner.problematic(self.rawtext, self.rawtext, message)], [message]
+        words, kind, state = match.groups()
+        return [ExploreWord(words, words, kind=kind, state=state)], []
+
+
+def open_word(self: HTML5Translator, node: ExploreWord) -> None:
+    attributes = {"data-explorable": node["kind"], "data-state": node["state"], "type": "button"}
+    self.body.append(self.starttag(node, "button", "", CLASS="xp-word", **attributes))
+
+
+def close_word(self: HTML5Translator, node: ExploreWord) -> None:
+    self.body.append("</button>")
 
 
 def open_figure(self: HTML5Translator, node: Explorable) -> None:
@@ -125,13 +177,18 @@ def load_files(
     kinds = [] if doctree is None else sorted({n["kind"] for n in doctree.findall(Explorable)})
     if kinds:
         app.add_css_file("explorables/explorable.css")
-        for name in (*SHARED, *(f"{kind}.js" for kind in kinds)):
+        names = [*SHARED]
+        for kind in kinds:
+            names += [*FIRST.get(kind, ()), f"{kind}.js"]
+        for name in dict.fromkeys(names):
             app.add_js_file(f"explorables/{name}", loading_method="defer")
 
 
 def setup(app: Sphinx) -> dict:
     app.add_node(Explorable, html=(open_figure, close_figure), latex=(nothing, nothing))
     app.add_node(ExplorableCaption, html=(open_caption, close_caption), latex=(nothing, nothing))
+    app.add_node(ExploreWord, html=(open_word, close_word), latex=(nothing, nothing))
+    app.add_role("explore", ExploreRole())
     app.add_directive("explorable", ExplorableDirective)
     app.connect("builder-inited", copy_files)
     app.connect("html-page-context", load_files)

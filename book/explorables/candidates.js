@@ -123,7 +123,7 @@ fairpg.mount("explore-candidates", (box) => {
     sums = merit.map(() => 0);
     count = 0;
     last = null;
-    exact = fairpg.exposure(scores(), BIAS);
+    exact = fairpg.exposure(scores());
     presets.forEach((p, k) => p.setAttribute("aria-pressed", k === isPreset));
     show();
     averages();
@@ -168,7 +168,7 @@ fairpg.mount("explore-candidates", (box) => {
           : d < 0.0005 ? "Exposure follows merit: the groups get the same per unit of merit."
             : `Per unit of merit the ${WHO[d > 0 && lead > 0 ? low.label : high.label]} get ${short(d)} more. Turn up the temperature.`;
     write(tiles.dgroup, d, d < 0.0005 && lead > 0.0005 ? "0, but silent" : "lower is fairer");
-    write(tiles.ndcg, fairpg.ndcg(exact, merit, BIAS), "1 is best");
+    write(tiles.ndcg, fairpg.ndcg(exact, merit), "1 is best");
     sides.forEach((s, g) => write(tiles[`g${g}`], s.exposure, `÷ merit ${short(s.merit, 2)} = ${short(s.ratio)}`));
     strips.forEach(({ parts }, k) => {
       const of = sides.map((s) => (k ? s.exposure : s.merit)), all = of[0] + of[1];

@@ -1,4 +1,4 @@
-/* What both explorables need: elements, numbers as the book writes them, a voice, and a lottery. */
+/* What all explorables need: elements, numbers as the book writes them, a voice, and a lottery. */
 (function () {
   "use strict";
   const still = matchMedia("(prefers-reduced-motion: reduce)");
@@ -61,5 +61,18 @@
     else begin();
   }
 
-  Object.assign(globalThis.fairpg, { element, short, button, speaker, lottery, mount, still: () => still.matches });
+  /** Words of the text that set a figure's state: buttons with data-explorable and data-state. */
+  function answer(name, set) {
+    document.addEventListener("click", (event) => {
+      const word = event.target.closest(`button[data-explorable="${name}"]`);
+      if (!word) return;
+      set(Object.fromEntries(new URLSearchParams(word.dataset.state)));
+      const figure = document.getElementById(`explore-${name}`), { top, bottom } = figure.getBoundingClientRect();
+      if (top > innerHeight - 120 || bottom < 120) {
+        figure.scrollIntoView({ block: "center", behavior: still.matches ? "auto" : "smooth" });
+      }
+    });
+  }
+
+  Object.assign(globalThis.fairpg, { element, short, button, speaker, lottery, mount, answer, still: () => still.matches });
 })();

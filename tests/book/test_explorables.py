@@ -4,6 +4,8 @@ A page with each is built by Sphinx from the directive alone and opened from the
 real browser; tests/book/test_browser.py sees the ones of the built book.
 """
 
+import base64
+import functools
 import importlib
 import json
 import math
@@ -13,6 +15,7 @@ import subprocess
 import sys
 
 import browser as ask
+import numpy as np
 import pytest
 import torch
 from scipy.optimize import linprog
@@ -21,6 +24,8 @@ from sphinx.errors import SphinxWarning
 from sphinx.util.docutils import docutils_namespace
 
 import fairpg_lite as fpg
+from fairpg_lite.nodes import discount_nodes
+from tools import explorable_data, explorable_pictures
 from tools.check_chapters import ROOT
 from tools.explorable_pictures import FOLDER, PICTURES
 
@@ -33,6 +38,16 @@ GROUPS = torch.tensor([0] * 5 + [1] * 5)
 SEEDED = """() => { let a = 7; Math.random = () => { a = (a + 0x6D2B79F5) | 0;
   let t = Math.imul(a ^ (a >>> 15), 1 | a); t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
   return ((t ^ (t >>> 14)) >>> 0) / 4294967296; } }"""
+
+
+#: A button of each figure that changes what it shows.
+PRESS = {
+    "candidates": "Draw a list",
+    "hexagon": "Draw a list",
+    "train": "Train",
+    "race": "Run 100",
+    "pull": "Draw a hundred",
+}
 
 
 def build(folder, pages):
@@ -131,27 +146,37 @@ def assert_the_page_is_right(page):
 
 def random_cases():
     generator = torch.Generator().manual_seed(3)
-    for k, n in enumerate([1, 1, 2, 3, 5, 7, 9, 10, 10, 10, 17, 30] * 4):
+    for k, n in enumerate([1, 1, 2, 3, 5, 7, 9, 10, 10, 10, 16, 17, 30, 64] * 4):
         scores = torch.randn(n, generator=generator, dtype=torch.float64)
         scores *= [0.01, 1.0, 8.0, 90.0, 3000.0][k % 5]
         if k % 4 == 3:
             scores = scores.round()  # ties
-        bias = torch.rand(n, generator=generator, dtype=torch.float64)
-        if k % 3 == 1:
-            bias = (torch.arange(n) < max(1, n // 3)).double()  # a cut-off
-        if k % 3 == 2:
-            bias = fpg.position_bias(n, dtype=torch.float64)
-        yield scores, bias
+        yield scores
 
 
-def test_exposure_is_the_modules(pages, visit):
+def test_exposure_and_its_gradient_are_the_modules(pages, visit):
     page = visit(pages / "candidates.html")
-    for scores, bias in random_cases():
-        found = page.evaluate("([s, b]) => fairpg.exposure(s, b)", [scores.tolist(), bias.tolist()])
-        exact = fpg.PlackettLuce(scores).exposure(position_bias=bias)
-        assert found == pytest.approx(exact.tolist(), abs=1e-8)
-    plain = page.evaluate("fairpg.exposure([1, 2, 3])")  # without a bias: the usual one
-    assert plain == pytest.approx(fpg.PlackettLuce(tensor([1, 2, 3])).exposure().tolist(), abs=1e-8)
+    generator = torch.Generator().manual_seed(5)
+    script = """([s, p]) => { const run = fairpg.race(s);
+      return [run.exposures, run.gradient(p), fairpg.exposure(s)]; }"""
+    for scores in random_cases():
+        pull = torch.rand(len(scores), generator=generator, dtype=torch.float64)
+        scores.requires_grad_()
+        exact = fpg.PlackettLuce(scores).exposure()
+        (slope,) = torch.autograd.grad(exact @ pull, scores)
+        found = page.evaluate(script, [scores.tolist(), pull.tolist()])
+        assert found[0] == pytest.approx(exact.tolist(), abs=1e-8)
+        assert found[1] == pytest.approx(slope.tolist(), abs=1e-8)
+        assert found[2] == found[0]
+
+
+def test_the_nodes_are_the_modules(pages, visit):
+    page = visit(pages / "candidates.html")
+    for found in page.evaluate("fairpg.POWER_SUMS"):
+        z, a = discount_nodes(found["upTo"], None, 1e-10, torch.float64)
+        order = z.argsort(descending=True)
+        assert found["z"] == pytest.approx(z[order].tolist(), abs=1e-9)
+        assert found["a"] == pytest.approx(a[order].tolist(), abs=1e-9)
 
 
 def test_measures_are_the_modules(pages, visit):
@@ -179,11 +204,9 @@ def test_measures_are_the_modules(pages, visit):
 
 def test_wrong_input_is_refused(pages, visit):
     page = visit(pages / "candidates.html")
-    refused = (
-        "([s, b]) => { try { return fairpg.exposure(s, b); } catch (e) { return e.message; } }"
-    )
-    for scores, bias in ([1, 2], [1]), ([], []), ([1, None], [1, 1]):
-        assert "give as many of each" in page.evaluate(refused, [scores, bias])
+    refused = "s => { try { return fairpg.exposure(s); } catch (e) { return e.message; } }"
+    for scores in [], [1, None], [0] * 65:
+        assert "give 1 to 64, all finite" in page.evaluate(refused, scores)
 
 
 def test_a_program_can_import_the_mathematics():
@@ -199,19 +222,22 @@ def test_a_program_can_import_the_mathematics():
     assert json.loads(out) == pytest.approx(exact, abs=1e-8)
 
 
-def test_explorable_a_is_small(pages):
+def scripts_of(pages, name):
+    text = (pages / f"{name}.html").read_text()
+    return re.findall(r'src="_static/explorables/(\w+\.js)', text)
+
+
+@pytest.mark.parametrize("name", extension.KINDS)
+def test_it_is_small(pages, name):
     folder = pages / "_static" / "explorables"
-    names = ("exposure.js", "explorable.js", "candidates.js")
-    assert sum((folder / name).stat().st_size for name in names) < 15_000
+    assert sum((folder / script).stat().st_size for script in scripts_of(pages, name)) < 60_000
 
 
 def test_only_pages_with_an_explorable_load_it(pages):
     assert "explorables/" not in (pages / "index.html").read_text()
     for name in extension.KINDS:
-        scripts = re.findall(
-            r'src="_static/explorables/(\w+)\.js', (pages / f"{name}.html").read_text()
-        )
-        assert scripts == ["exposure", "explorable", name]
+        first = [*extension.SHARED, *extension.FIRST.get(name, ())]
+        assert scripts_of(pages, name) == [*first, f"{name}.js"]
 
 
 def test_an_unknown_name_stops_the_build(tmp_path):
@@ -603,7 +629,7 @@ def test_it_fits_and_can_be_read(pages, visit, name, width, theme):
         pages / f"{name}.html", color_scheme=theme, viewport={"width": width, "height": 900}
     )
     page.add_style_tag(content="* { transition: none !important }")
-    page.get_by_role("button", name="Draw a list").click()
+    page.get_by_role("button", name=PRESS[name], exact=True).click()
     assert page.evaluate("document.documentElement.dataset.theme") == theme
     assert page.evaluate(ask.TOO_WIDE) <= 0
     assert page.evaluate(SMALL) == []
@@ -611,3 +637,225 @@ def test_it_fits_and_can_be_read(pages, visit, name, width, theme):
         return
     found = ask.accessibility(page, ask.axe_script())
     assert [f for f in found if f["impact"] in ask.SEVERE and "xp-" in f["html"] + f["where"]] == []
+
+
+# --- Train it yourself ---------------------------------------------------------------------------
+
+PRICES = [0, 1, 2, 3, 5, 8, 10, 12, 15, 20, 25, 40]
+
+
+@functools.cache
+def trained(lam):
+    """Weights, NDCG and D_group of the module's training at this price."""
+    data = fpg.synthetic(dtype=torch.float64)
+    scorer = fpg.LinearScorer(2, dtype=torch.float64)
+    torch.nn.init.zeros_(scorer.linear.weight)
+    settings = {"method": "exact", "lr": 0.1, "lr_decay": 0.5, "epochs": 5, "tolerance": 1e-10}
+    fpg.fit(scorer, data, fpg.TrainConfig(lam=float(lam), **settings), progress=False)
+    judged = fpg.evaluate(scorer, data, measures=("ndcg", "d_group"))
+    return [*scorer.linear.weight[0].tolist(), judged.ndcg, judged.d_group]
+
+
+def held(page):
+    """Weights, NDCG and D_group of the point that the reader holds."""
+    found = page.evaluate("({...document.querySelector('.xp-box').dataset})")
+    return [float(found[name]) for name in ("first", "second", "ndcg", "dGroup")]
+
+
+def test_the_page_trains_as_the_module_does(pages, visit):
+    page = visit(pages / "train.html")
+    script = """lam => { const d = fairpg.trainData, q = fairpg.unpack(d);
+      const w = fairpg.train(q, d.orders, {lam}).at(-1), j = fairpg.judge(q, w);
+      return [...w, j.ndcg, j.dGroup]; }"""
+    for lam in PRICES:
+        assert page.evaluate(script, lam) == pytest.approx(trained(lam), abs=1e-9)
+
+
+def test_the_stored_map_is_the_modules(pages, visit):
+    page = visit(pages / "train.html")
+    stored = page.evaluate("fairpg.trainData.map")
+    data = fpg.synthetic(dtype=torch.float64)
+    axis = torch.linspace(stored["low"], stored["high"], stored["points"], dtype=torch.float64)
+    generator = torch.Generator().manual_seed(0)
+    for name, column, scale in zip(
+        ("ndcg", "dGroup"), ("ndcg", "d_group"), stored["scales"], strict=True
+    ):
+        values = np.frombuffer(base64.b64decode(stored[name]), dtype="<u2") / 65535 * scale
+        for k in torch.randint(0, len(values), (25,), generator=generator).tolist():
+            second, first = axis[k // len(axis)], axis[k % len(axis)]
+            scores = data.features @ torch.stack([first, second])
+            exact = fpg.evaluate(scores, data, measures=(column,)).means[column]
+            assert values[k] == pytest.approx(exact, abs=scale / 65535)
+
+
+def test_the_stored_order_is_the_one_that_fit_takes(pages, visit):
+    page = visit(pages / "train.html")
+    generator = torch.Generator().manual_seed(0)
+    batches = fpg.synthetic().batches(1, True, generator)
+    expected_orders = [batches.order()[0].tolist() for _ in range(explorable_data.EPOCHS)]
+    assert page.evaluate("fairpg.trainData.orders") == expected_orders
+
+
+def test_a_list_has_the_slope_of_its_log_probability(pages, visit):
+    page = visit(pages / "train.html")
+    generator = torch.Generator().manual_seed(1)
+    for n in (1, 2, 5, 10):
+        scores = torch.randn(n, generator=generator, dtype=torch.float64, requires_grad=True)
+        policy = fpg.PlackettLuce(scores)
+        ranking = policy.sample(generator=generator)
+        (slope,) = torch.autograd.grad(policy.log_prob(ranking), scores)
+        found = page.evaluate(
+            "([r, s]) => fairpg.scoreFunction(r, s)", [ranking.tolist(), scores.tolist()]
+        )
+        assert found == pytest.approx(slope.tolist(), abs=1e-9)
+
+
+def test_the_price_trains_and_the_curve_grows(pages, visit):
+    page = visit(pages / "train.html", reduced_motion="reduce")
+    price = page.get_by_label("price")
+    for key, lam in (("End", 40), ("Home", 0)):
+        price.press(key)
+        assert held(page) == pytest.approx(trained(lam), abs=1e-9)
+    assert page.locator(".xp-chart .xp-run").count() == 2
+    page.get_by_role("button", name="Clear").click()
+    assert page.locator(".xp-chart .xp-run").count() == 0
+    assert held(page)[:2] == [0, 0]
+
+
+def test_training_walks_where_motion_is_welcome(pages, visit):
+    page = visit(pages / "train.html", reduced_motion="no-preference")
+    page.get_by_role("button", name="Train", exact=True).click()
+    page.wait_for_function("/^Trained at/.test(document.querySelector('.xp-remark').textContent)")
+    assert held(page) == pytest.approx(trained(0), abs=1e-9)
+
+
+def test_the_map_is_walked_by_keyboard_and_by_hand(pages, visit):
+    page = visit(pages / "train.html", has_touch=True)
+    dot = page.locator(".xp-dot")
+    for key in ("ArrowRight", "ArrowRight", "ArrowUp", "ArrowLeft"):
+        dot.press(key)
+    assert held(page)[:2] == pytest.approx([0.1, 0.1])
+    place = page.locator(".xp-map").bounding_box()
+    page.touchscreen.tap(place["x"] + 0.5 * place["width"], place["y"] + 0.25 * place["height"])
+    assert held(page)[:2] == pytest.approx([3, 5], abs=0.1)
+    data = fpg.synthetic(dtype=torch.float64)
+    judged = fpg.evaluate(data.features @ tensor(held(page)[:2]), data)
+    assert held(page)[2:] == pytest.approx([judged.ndcg, judged.d_group], abs=1e-8)
+
+
+def test_a_budget_finds_its_price(pages, visit):
+    page = visit(pages / "train.html", reduced_motion="reduce")
+    page.get_by_label("budget").press("Home")
+    page.wait_for_function("/^Found/.test(document.querySelector('.xp-remark').textContent)")
+    found = page.evaluate("({...document.querySelector('.xp-box').dataset})")
+    script = """lam => { const d = fairpg.trainData, q = fairpg.unpack(d);
+      return fairpg.judge(q, fairpg.train(q, d.orders, {lam}).at(-1)).dGroup; }"""
+    assert page.evaluate(script, float(found["found"])) <= float(found["budget"]) == 0.002
+
+
+def test_ten_sampled_trainings_scatter_as_the_modules_do(pages, visit):
+    page = visit(pages / "train.html")
+    page.get_by_role("button", name="Ten times").click()
+    assert page.locator(".xp-chart circle.xp-noisy").count() == 10
+    script = """() => { const d = fairpg.trainData, q = fairpg.unpack(d);
+      const once = () => fairpg.train(q, d.orders, {lam: 0, lists: 10}).at(-1);
+      return Array.from({length: 10}, once); }"""
+    ends = tensor(page.evaluate(script))
+    assert len({tuple(end) for end in ends.tolist()}) == 10
+    own = []
+    for seed in range(10):
+        scorer = fpg.LinearScorer(2, dtype=torch.float64)
+        torch.nn.init.zeros_(scorer.linear.weight)
+        config = fpg.TrainConfig(lr=0.1, lr_decay=0.5, epochs=5, seed=seed)
+        fpg.fit(scorer, fpg.synthetic(dtype=torch.float64), config, progress=False)
+        own.append(scorer.linear.weight[0].detach())
+    own = torch.stack(own)
+    error = (ends.var(0) / 10 + own.var(0) / 10).sqrt()
+    assert ((ends.mean(0) - own.mean(0)).abs() < 5 * error).all()
+
+
+# --- Words that set a figure ---------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def words(tmp_path_factory):
+    text = "# One\n\n```{explorable} train\n```\n\nAt {explore}`ten <train?lam=10&train=1>`.\n"
+    return build(tmp_path_factory.mktemp("words"), {"index": text})
+
+
+def test_a_word_sets_the_figure(words, visit):
+    page = visit(words / "index.html", reduced_motion="reduce")
+    page.get_by_role("button", name="ten", exact=True).press("Enter")
+    assert held(page) == pytest.approx(trained(10), abs=1e-9)
+
+
+@pytest.mark.parametrize("role", ["ten <nothing?lam=10>", "ten"])
+def test_a_word_for_no_figure_stops_the_build(tmp_path, role):
+    with pytest.raises(SphinxWarning, match="explore: write"):
+        build(tmp_path, {"index": f"# One\n\nAt {{explore}}`{role}`.\n"})
+
+
+# --- The race, and one list pulls ----------------------------------------------------------------
+
+
+def test_races_meet_softmax_and_the_sweep_meets_exact(pages, visit):
+    page = visit(pages / "race.html", reduced_motion="reduce")
+    page.get_by_role("button", name="2 A hundred races").click()
+    for _ in range(9):
+        page.get_by_role("button", name="Run 100").click()
+    scores = tensor([1.6, 1.0, 0.5, 0.0, -0.4, -1.0])
+    assert read(page, ".xp-count") == pytest.approx(scores.softmax(0).tolist(), abs=0.08)
+    page.get_by_role("button", name="5 All times").click()
+    exposure = fpg.PlackettLuce(scores).exposure().tolist()
+    for runner, exact in zip("ABCDEF", exposure, strict=True):
+        page.get_by_role("button", name=f"runner {runner}").click()
+        assert float(page.locator(".xp-box").get_attribute("data-filled")) == pytest.approx(
+            exact, abs=1e-4
+        )
+        assert float(page.locator(".xp-box").get_attribute("data-exact")) == pytest.approx(
+            exact, abs=1e-8
+        )
+
+
+def test_the_race_can_be_run_by_keyboard(pages, visit):
+    page = visit(pages / "race.html", reduced_motion="reduce")
+    page.get_by_role("button", name="Run", exact=True).press("Enter")
+    drawn = page.locator(".xp-list .xp-chip").all_text_contents()
+    assert sorted(drawn) == list("ABCDEF")
+    assert " ".join(drawn) in page.locator(".xp-headline").inner_text()
+    page.get_by_role("button", name="4 Sit").press("Enter")
+    page.get_by_label("time").press("Home")
+    assert "attention of .99" in page.locator(".xp-headline").inner_text()
+
+
+@pytest.mark.parametrize("kind", explorable_pictures.PULL_KINDS)
+def test_a_list_pulls_as_the_gradient_of_its_surrogate(pages, visit, kind):
+    """The script adds up slopes; Python differentiates a surrogate."""
+    page = visit(pages / "pull.html", reduced_motion="reduce")
+    page.get_by_role("button", name=explorable_pictures.PULL_KINDS[kind], exact=True).click()
+    scores, worth = explorable_pictures.PULL_SCORES, explorable_pictures.pull_worth()
+    for _ in range(5):
+        page.get_by_role("button", name="Draw a list").click()
+        drawn = page.locator(".xp-list .xp-chip").all_text_contents()
+        ranking = torch.tensor([["ABCDE".index(name) for name in drawn]])
+        exact = explorable_pictures.pulls(scores, worth, ranking, kind)[0]
+        found = json.loads(page.locator(".xp-box").get_attribute("data-last"))
+        assert found == pytest.approx(exact.tolist(), abs=1e-9)
+
+
+def test_the_centre_stays_while_the_cloud_shrinks(pages, visit):
+    page = visit(pages / "pull.html", reduced_motion="reduce")
+    moving = explorable_pictures.PULL_SCORES.clone().requires_grad_()
+    worth = explorable_pictures.pull_worth()
+    (exact,) = torch.autograd.grad(fpg.PlackettLuce(moving).exposure() @ worth, moving)
+    spreads = []
+    for label in explorable_pictures.PULL_KINDS.values():
+        page.get_by_role("button", name=label, exact=True).click()
+        for _ in range(10):
+            page.get_by_role("button", name="Draw a hundred").click()
+        box = page.locator(".xp-box")
+        spread = float(box.get_attribute("data-spread"))
+        spreads.append(spread)
+        off = tensor(json.loads(box.get_attribute("data-mean"))) - exact
+        assert off.norm() < 5 * spread * exact.norm() / math.sqrt(1000)
+    assert spreads[0] > 2 * spreads[1] > 3 * spreads[2]
