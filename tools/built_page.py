@@ -6,6 +6,7 @@ Both show exactly what the page shows, outputs included, so nothing can drift fr
 from __future__ import annotations
 
 import base64
+import json
 import mimetypes
 import re
 from pathlib import Path
@@ -52,7 +53,20 @@ def read(name: str, html: Path = HTML) -> tuple[BeautifulSoup, Tag]:
         raise ValueError(
             f"built_page.read: {name}.html has no <article>; is it a page of the book?"
         )
+    formulas_as_tex(article)
     return soup, article
+
+
+def formulas_as_tex(article: Tag) -> None:
+    """Formulas drawn by book/_ext/formulas.py become TeX again, as MathJax reads it."""
+    for formula in article.select(".math[data-tex]"):
+        drawn = formula.find("mjx-container")
+        if not isinstance(drawn, Tag):
+            continue
+        own_lines = drawn.get("display") == "true"
+        opening, closing = (r"\[", r"\]") if own_lines else (r"\(", r"\)")
+        drawn.replace_with(f"{opening}{formula['data-tex']}{closing}")
+        del formula["data-tex"]
 
 
 def for_paper(article: Tag) -> None:
@@ -109,13 +123,13 @@ def inline_images(article: Tag, page: Path) -> None:
             image["src"] = f"data:{kind};base64,{data}"
 
 
-def formula_settings(soup: BeautifulSoup) -> str:
-    """The page's settings of MathJax, macros included: the body of a script.
-
-    Empty where the page has no formula (book/_ext/lighter.py).
-    """
-    scripts = (script.get_text() for script in soup.select("script"))
-    return next((text for text in scripts if "window.MathJax" in text), "")
+def formula_settings() -> str:
+    """The book's settings of MathJax, macros included: the body of a script."""
+    config = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))
+    settings = config["sphinx"]["config"]["mathjax3_config"]
+    # What MyST adds: where formulas are.
+    settings["options"]["processHtmlClass"] = "tex2jax_process|mathjax_process|math|output_area"
+    return f"window.MathJax = {json.dumps(settings)}"
 
 
 def slug(name: str) -> str:

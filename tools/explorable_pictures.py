@@ -123,6 +123,32 @@ def candidates() -> str:
     return svg(640, 418, parts)
 
 
+def ranked_list() -> str:
+    """Chapter 1's ten candidates as the sorted list shows them."""
+    bias = position_bias(10, dtype=torch.float64).tolist()
+    merit = torch.tensor([0.89] * 5 + [0.88] * 5, dtype=torch.float64)
+    exposure = PlackettLuce(merit / 0.001).exposure()
+    less = 100 * (1 - exposure[5:].mean() / exposure[:5].mean()).item()
+    parts = [
+        STRIPES,
+        text(16, 24, "The women’s scores are 1 % lower.", size=17),
+        text(16, 46, f"They get {less:.0f} % less attention than the men.", size=17, more=BOLD),
+    ]
+    for j, (value, name) in enumerate(zip(bias, "ABCDEFGHIJ", strict=True)):
+        y = 66 + 27 * j
+        who = "man, .89" if j < 5 else "woman, .88"
+        fill = BLUE if j < 5 else "url(#s)"
+        parts += [
+            text(36, y + 15, str(j + 1), fill=SOFT, more=' text-anchor="end"'),
+            text(50, y + 15, name, more=BOLD),
+            text(74, y + 15, who, size=13),
+            f'<rect x="170" y="{y + 3}" width="{400 * value:.1f}" height="16" rx="3" '
+            f'fill="{fill}"/>',
+            text(178 + 400 * value, y + 15, number(value), size=13, fill=SOFT),
+        ]
+    return svg(640, 348, parts)
+
+
 LISTS = ["123", "213", "231", "321", "312", "132"]
 SCALE = 300  # pixels for one unit of exposure
 AXES = torch.tensor([[0.0, 1.0], [3**0.5 / 2, -0.5], [-(3**0.5) / 2, -0.5]], dtype=torch.float64)
@@ -401,6 +427,7 @@ def pull() -> str:
 
 PICTURES = {
     "candidates": candidates,
+    "list": ranked_list,
     "hexagon": hexagon,
     "train": train,
     "race": race,

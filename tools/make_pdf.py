@@ -100,14 +100,13 @@ def contents_line(kind: str, place: str, words: str) -> str:
 def one_page(parts: list[tuple[str, list[str]]], folder: Path = built_page.HTML) -> str:
     """All pages of `parts` (caption, names) as the text of one HTML page inside `folder`."""
     known = {name for _, names in parts for name in names}
-    contents, body, settings = [], [], ""
+    contents, body = [], []
     for caption, names in parts:
         if caption:
             contents.append(f"<p>{html.escape(caption)}</p>")
             body.append(f'<div class="part"><p>{html.escape(caption)}</p></div>')
         for name in names:
-            soup, article = built_page.read(name, folder)
-            settings = settings or built_page.formula_settings(soup)
+            _, article = built_page.read(name, folder)
             built_page.for_paper(article)
             built_page.inline_images(article, folder / f"{name}.html")
             unique_ids(article, name, known)
@@ -120,7 +119,7 @@ def one_page(parts: list[tuple[str, list[str]]], folder: Path = built_page.HTML)
         "<!doctype html><html lang='en'><head><meta charset='utf-8'>"
         f"<title>{html.escape(config['title'])}</title>"
         f"<link rel='stylesheet' href='_static/pygments.css'><style>{style}</style>"
-        f"<script>{settings}</script><script src='{MATHJAX}'></script></head>"
+        f"<script>{built_page.formula_settings()}</script><script src='{MATHJAX}'></script></head>"
         f"<body>{title_page(config)}<nav class='contents'><h1>Contents</h1>"
         f"{''.join(contents)}</nav>{''.join(body)}</body></html>"
     )

@@ -268,7 +268,7 @@ def deck(
     lost: list[str] | None = None,
 ) -> str:
     """All slides of the chapter `name`, as one HTML page; ``lost`` collects complaints."""
-    soup, article = built_page.read(name, folder)
+    _, article = built_page.read(name, folder)
     title = words(find(article, "h1", name))
     complaints = lost if lost is not None else []
     slides = slides_of(article, plan, name, folder / f"{name}.html", complaints)
@@ -279,7 +279,7 @@ def deck(
         "<!doctype html><html lang='en'><head><meta charset='utf-8'>"
         "<meta name='viewport' content='width=device-width, initial-scale=1'>"
         f"<title>{html.escape(title)}</title><style>{style}</style>"
-        f"<script>{built_page.formula_settings(soup)}</script>"
+        f"<script>{built_page.formula_settings()}</script>"
         "<script defer src='mathjax.js'></script></head>"
         f"<body class='tex2jax_ignore mathjax_ignore'><main>{slides}</main><footer>"
         f"<span>{html.escape(title)}</span><button id='back' type='button'>back</button>"

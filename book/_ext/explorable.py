@@ -45,6 +45,14 @@ KINDS = {
         "Ten candidates, and who is seen. On a screen you can drag a merit or turn up the "
         "temperature: the exposure that each candidate can expect is computed anew, exactly.",
     ),
+    "list": Kind(
+        "A ranked list of ten people, the five men (score .89) above the five women (.88), with "
+        "the attention that each place gets: 1.00, .63, .50 and so on down to .29. A woman gets 46 "
+        "% less attention than a man.",
+        "One list, and the attention that its places get. People with the same score are ordered "
+        "by lot. Move the slider: the more is left to chance, the closer the two groups come, and "
+        "the headline says what that costs.",
+    ),
     "hexagon": Kind(
         "A hexagon whose corners are the six lists of three documents with merits 1, .8 and .6. "
         "Up is more exposure for document 1, lower right for document 2, lower left for document "
@@ -84,6 +92,10 @@ class Explorable(nodes.General, nodes.Element):
     """The figure: a picture, then an `ExplorableCaption`."""
 
 
+class ExplorableRoom(nodes.General, nodes.Element):
+    """What holds the picture, and keeps the height of what will take its place."""
+
+
 class ExplorableCaption(nodes.General, nodes.Element):
     """What to try."""
 
@@ -98,7 +110,9 @@ class ExplorableDirective(SphinxDirective):
             raise self.error(f"explorable: there is no {name!r}; choose one of {', '.join(KINDS)}")
         figure = Explorable(kind=name, ids=[f"explore-{name}"], classes=[f"xp-{name}"])
         self.set_source_info(figure)
-        figure += nodes.image(uri=f"/book/explorables/{name}.svg", alt=KINDS[name].alt)
+        room = ExplorableRoom()
+        room += nodes.image(uri=f"/book/explorables/{name}.svg", alt=KINDS[name].alt)
+        figure += room
         caption = ExplorableCaption()
         if self.content:
             self.state.nested_parse(self.content, self.content_offset, caption)
@@ -138,6 +152,14 @@ def open_figure(self: HTML5Translator, node: Explorable) -> None:
 
 def close_figure(self: HTML5Translator, node: Explorable) -> None:
     self.body.append("</figure>\n")
+
+
+def open_room(self: HTML5Translator, node: ExplorableRoom) -> None:
+    self.body.append('<div class="xp-room">')
+
+
+def close_room(self: HTML5Translator, node: ExplorableRoom) -> None:
+    self.body.append("</div>")
 
 
 def open_caption(self: HTML5Translator, node: ExplorableCaption) -> None:
@@ -186,6 +208,7 @@ def load_files(
 
 def setup(app: Sphinx) -> dict:
     app.add_node(Explorable, html=(open_figure, close_figure), latex=(nothing, nothing))
+    app.add_node(ExplorableRoom, html=(open_room, close_room), latex=(nothing, nothing))
     app.add_node(ExplorableCaption, html=(open_caption, close_caption), latex=(nothing, nothing))
     app.add_node(ExploreWord, html=(open_word, close_word), latex=(nothing, nothing))
     app.add_role("explore", ExploreRole())

@@ -60,9 +60,5 @@
     });
   }
   fadeAll(".bd-content .pictures, .bd-content div.cell_output .text_html, .bd-content div.cell_output pre");
-  // MathJax makes its boxes later.
-  window.addEventListener("load", function () {
-    if (!window.MathJax || !MathJax.startup) return;
-    MathJax.startup.promise.then(function () { fadeAll(".bd-content mjx-container[display='true']"); });
-  });
+  fadeAll(".bd-content mjx-container[display='true']");
 })();

@@ -53,7 +53,7 @@
       const figure = document.getElementById(id);
       if (!figure || figure.querySelector(".xp-box")) return;
       const box = element("div", { class: "xp-box" });
-      figure.prepend(box);
+      figure.querySelector(".xp-room").prepend(box);
       start(box);
       figure.classList.add("xp-live");
     };

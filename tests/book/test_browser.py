@@ -7,7 +7,10 @@ what would keep somebody from reading. Needs Debian's chromium or any Chromium o
 """
 
 import base64
+import functools
+import http.server
 import re
+import threading
 
 import browser as ask
 import pytest
@@ -216,7 +219,7 @@ def test_the_first_page_can_be_moved(window, built_book):
     before = figure.locator(".xp-headline").inner_text()
     figure.get_by_label("temperature").press("End")
     assert figure.locator(".xp-headline").inner_text() != before
-    assert not figure.locator("> img").is_visible()
+    assert not figure.locator(".xp-room > img").is_visible()
     assert window.complaints == []
     assert window.requests == []
 
@@ -285,3 +288,65 @@ def test_a_tap_on_a_term_shows_its_definition(window, built_book):
     term.locator("a").tap()
     page.wait_for_url("**/glossary.html*")
     visit.context.close()
+
+
+MOVED = """window.moved = 0; new PerformanceObserver(list => {
+  for (const entry of list.getEntries()) if (!entry.hadRecentInput) window.moved += entry.value; })
+  .observe({type: 'layout-shift', buffered: true});"""
+
+
+class QuietHandler(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *args):
+        """Nothing: the test says what was wrong."""
+
+
+@pytest.fixture(scope="module")
+def served(built_book):
+    """The address of the built book on a server of this machine."""
+    handler = functools.partial(QuietHandler, directory=str(built_book))
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+@pytest.mark.parametrize("width", [ask.WIDE, ask.NARROW])
+@pytest.mark.parametrize(
+    "name", ["intro", "02_utility_and_erm", "07_fair_pg_rank", "09_synthetic", "13_scoreboard"]
+)
+def test_a_page_does_not_jump_and_loads_no_library(served, chrome, name, width):
+    context = chrome.new_context(viewport={"width": width, "height": 850})
+    page = context.new_page()
+    page.add_init_script(MOVED)
+    asked = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.goto(f"{served}/book/{name}.html")
+    page.wait_for_load_state("networkidle")
+    assert page.evaluate("window.moved") < 0.05
+    heavy = ("mathjax", "searchindex", "fa-solid", "fontawesome")
+    assert [url for url in asked if any(word in url for word in heavy)] == []
+    context.close()
+
+
+def test_a_page_can_be_shared(built_book):
+    page = (built_book / "book" / "04_exposure.html").read_text(encoding="utf-8")
+    for name in ("description", "og:title", "og:description", "og:image"):
+        assert re.search(rf'<meta (?:name|property)="{name}" content="[^"]+"', page), name
+    assert (built_book / "_static" / "card.png").is_file()
+
+
+def test_the_search_fits_a_phone_and_explains_a_word(window, built_book):
+    page = window.open(built_book / "search.html", "?q=exposure").page
+    page.locator("#search-results li").first.wait_for()
+    window.look(ask.NARROW, "light")
+    assert page.evaluate(ask.TOO_WIDE) <= 0
+    glossary = (built_book / "book" / "glossary.html").read_text(encoding="utf-8")
+    seen = page.evaluate("html => Search.htmlToText(html, '#term-exposure')", glossary)
+    assert "attention" in seen.lower() or "position" in seen.lower()
+    chapter = (built_book / "book" / "04_exposure.html").read_text(encoding="utf-8")
+    prose = page.evaluate("html => Search.htmlToText(html, '')", chapter)
+    assert "import torch" not in prose
+    assert "Contents" not in prose

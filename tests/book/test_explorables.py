@@ -43,6 +43,7 @@ SEEDED = """() => { let a = 7; Math.random = () => { a = (a + 0x6D2B79F5) | 0;
 #: A button of each figure that changes what it shows.
 PRESS = {
     "candidates": "Draw a list",
+    "list": "Another list",
     "hexagon": "Draw a list",
     "train": "Train",
     "race": "Run 100",
@@ -260,7 +261,7 @@ def test_the_picture_is_what_the_tool_makes(name):
 def test_without_scripts_and_on_paper_there_is_the_picture(pages, visit, name):
     assert set(PICTURES) == set(extension.KINDS)
     live = visit(pages / f"{name}.html")
-    picture = live.locator("figure.explorable > img")
+    picture = live.locator("figure.explorable .xp-room > img")
     assert not picture.is_visible()
     live.emulate_media(media="print")
     assert picture.is_visible()
@@ -272,7 +273,7 @@ def test_the_picture_has_words_where_scripts_are_off(pages, chrome, name):
     context = chrome.new_context(java_script_enabled=False)
     page = context.new_page()
     page.goto((pages / f"{name}.html").as_uri())
-    picture = page.locator(f"figure.explorable#explore-{name} > img")
+    picture = page.locator(f"figure.explorable#explore-{name} .xp-room > img")
     assert picture.is_visible()
     assert picture.get_attribute("alt") == extension.KINDS[name].alt
     assert page.locator("figcaption").inner_text() == extension.KINDS[name].caption
@@ -637,6 +638,34 @@ def test_it_fits_and_can_be_read(pages, visit, name, width, theme):
         return
     found = ask.accessibility(page, ask.axe_script())
     assert [f for f in found if f["impact"] in ask.SEVERE and "xp-" in f["html"] + f["where"]] == []
+
+
+# --- Ten people as a list, on the first page -----------------------------------------------------
+
+
+def test_the_headline_of_the_list_is_the_modules(pages, visit):
+    page = visit(pages / "list.html")
+    slider = page.get_by_label("how much is left to chance")
+    for key in ("Home", "PageUp", "ArrowRight", "End"):
+        slider.press(key)
+        merit = tensor([0.89] * 5 + [0.88] * 5)
+        exposure = fpg.PlackettLuce(merit / 10 ** float(slider.input_value())).exposure()
+        less = 100 * (1 - exposure[5:].mean() / exposure[:5].mean()).item()
+        box = page.locator(".xp-box")
+        assert float(box.get_attribute("data-less")) == pytest.approx(less, abs=1e-6)
+        assert f"{less:.0f} % less" in page.locator(".xp-headline").inner_text()
+        assert float(box.get_attribute("data-useful")) == pytest.approx(
+            float(fpg.expected_ndcg(exposure, merit)), abs=1e-8
+        )
+
+
+def test_a_list_by_score_has_the_men_first_and_everybody_once(pages, visit):
+    page = visit(pages / "list.html")
+    names = page.locator(".xp-place .xp-chip").all_inner_texts()
+    assert sorted(names[:5]) == list("ABCDE")
+    assert sorted(names[5:]) == list("FGHIJ")
+    widths = page.evaluate("[...document.querySelectorAll('.xp-seen')].map(e => e.style.width)")
+    assert [float(w[:-1]) / 100 for w in widths] == pytest.approx(BIAS.tolist(), abs=1e-4)
 
 
 # --- Train it yourself ---------------------------------------------------------------------------
