@@ -108,7 +108,7 @@ class ExplorableDirective(SphinxDirective):
         name = self.arguments[0]
         if name not in KINDS:
             raise self.error(f"explorable: there is no {name!r}; choose one of {', '.join(KINDS)}")
-        figure = Explorable(kind=name, ids=[f"explore-{name}"], classes=[f"xp-{name}"])
+        figure = Explorable(kind=name, ids=[f"explore-{name}"], classes=[f"xp-kind-{name}"])
         self.set_source_info(figure)
         room = ExplorableRoom()
         room += nodes.image(uri=f"/book/explorables/{name}.svg", alt=KINDS[name].alt)
