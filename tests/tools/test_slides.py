@@ -53,6 +53,7 @@ def test_a_slide_shows_what_the_chapter_shows(slides, built_book):
         page = read(built_book / "book" / f"{file.stem}.html")
         for extra in page.select("[role=tooltip]"):  # a term's definition, on hover
             extra.decompose()
+        built_page.formulas_as_tex(page)
         words = " ".join(page.get_text().split())
         here = read(file)
         titles = [h.get_text() for h in here.select("h2")]
