@@ -5,6 +5,7 @@ import pytest
 import yaml
 from bs4 import BeautifulSoup
 
+from tools import built_page
 from tools.make_slides import PLAN, make_slides, slides_of
 
 CHAPTERS = yaml.safe_load(PLAN.read_text())
