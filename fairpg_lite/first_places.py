@@ -49,7 +49,7 @@ def first_places_exposure(
         scores: ``(…, n)``.
         bias: ``(k,)``, the position bias of the first k positions.
         mask: ``(…, n)``, True for a real document; None: all are real.
-        tolerance: Accuracy; no finer than the number format allows.
+        tolerance: Order of the error; no finer than the number format allows.
         passing: ``(…, n)``, the share of readers who read on after a document; None: all do.
 
     Returns:

@@ -187,7 +187,8 @@ class PlackettLuce:
 
         Args:
             position_bias: ``(n,)`` or longer; None is 1/log2(1+j).
-            tolerance: Accuracy of the integral.
+            tolerance: Order of the error: at most that much at the default, and some four times
+                that much at 1e-5 (`fairpg_lite.exact.exact_exposure`).
 
         Returns:
             ``(…, n)``, the position bias that each document can expect.
@@ -334,7 +335,7 @@ class PlackettLuce:
         """Exact probability of each position (chapter 4, eq-04-fourier).
 
         Args:
-            tolerance: Accuracy of the integrals.
+            tolerance: Order of the error, as in `exposure`.
 
         Returns:
             ``(…, n, n)`` [document, position], with a gradient; zero for padding.
