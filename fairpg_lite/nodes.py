@@ -502,15 +502,15 @@ def first_times(log_w: Tensor, places: int, tolerance: float) -> tuple[Tensor, T
     grid = first_grid(places, tolerance)
     log_t, weight = _times_of(grid, flat)
     enough = 1.0 + enough_arrivals(places, tolerance)  # a document is not its own rival
-    # Halving, for all queries at once: the first look at which enough have arrived, if not all.
     count = _own_counts(grid, flat)
-    low = torch.full_like(count, 2)
-    while bool((low < count).any()):
-        middle = (low + count) // 2
-        arrived = -torch.expm1(-(flat + log_t[middle - 1].unsqueeze(-1)).exp())
+    for part in pieces(len(log_t), flat.numel()):
+        arrived = -torch.expm1(-(flat + log_t[part, None, None]).exp())
         is_enough = arrived.sum(-1) >= enough
-        low = torch.where((low < count) & ~is_enough, middle + 1, low)
-        count = torch.where(is_enough, torch.minimum(middle, count), count)
+        first = part.start + 1 + is_enough.to(torch.uint8).argmax(0)
+        count = torch.where(is_enough.any(0), torch.minimum(count, first), count)
+        if bool(is_enough[-1].all()):
+            break
+    count = count.clamp(min=2)
     longest = 2 if len(count) == 0 else int(count.amax())
     look = torch.arange(longest, device=flat.device).unsqueeze(-1)
     weights = torch.where(look < count, weight[:longest].unsqueeze(-1), 0.0)
