@@ -107,7 +107,7 @@ def of_length(n: int, rounds: int) -> dict[str, object]:
             ),
         ),
     }
-    calls = max(1, 5000 // n)
+    calls = max(1, 2000 // n)
     return {
         "n": n,
         "nodes": len(nodes),
@@ -134,7 +134,7 @@ def main(small: bool = False) -> None:
     """Measure, print and store."""
     torch.set_num_threads(1)
     lengths = LENGTHS[:3] if small else LENGTHS
-    rounds = 1 if small else 5
+    rounds = 1 if small else 3
     rows = []
     for n in lengths:
         command = [sys.executable, "-m", "benchmarks.long_lists", "--length", str(n), str(rounds)]
