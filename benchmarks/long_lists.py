@@ -143,19 +143,26 @@ def main(small: bool = False) -> None:
         rows.append(row)
         times = ", ".join(f"{name} {1e3 * spent:.3g}" for name, spent in row["seconds"].items())
         print(f"{n:>7} documents, {row['nodes']} nodes, ms of CPU: {times}", flush=True)
-    spreads = []
+    spreads: list[dict[str, object]] = []
+    if not small:
+        store(rows, spreads)
     for spread in SPREADS:
         row = of_spread(spread, 100 if small else 1000, rounds)
         spreads.append(row)
         print(f"spread {spread:g}: {row['seconds']}", flush=True)
     if not small:
-        settings = {
-            "places": PLACES,
-            "samples": SAMPLES,
-            "tolerance of exposure": EVALUATION,
-            "tolerance with gradient": TRAINING,
-        }
-        _timing.store("long_lists", COMMAND, settings=settings, rows=rows, spreads=spreads)
+        store(rows, spreads)
+
+
+def store(rows: list[dict[str, object]], spreads: list[dict[str, object]]) -> None:
+    """Write what there is."""
+    settings = {
+        "places": PLACES,
+        "samples": SAMPLES,
+        "tolerance of exposure": EVALUATION,
+        "tolerance with gradient": TRAINING,
+    }
+    _timing.store("long_lists", COMMAND, settings=settings, rows=rows, spreads=spreads)
 
 
 if __name__ == "__main__":
