@@ -214,8 +214,8 @@ class PlackettLuce:
 
         Where the position bias ends in zeros, after place k, the later places pay nothing. Then
         lists of k places are drawn, and the gradient is that of the log-probability of these k
-        draws (`log_prob` with ``k``). It has the same expectation, and much less variance if the
-        list is long.
+        draws (`log_prob` with ``k``). It has the same expectation, and less variance if the list is
+        long.
 
         Args:
             position_bias: ``(n,)`` or longer; None is 1/log2(1+j).
