@@ -18,6 +18,7 @@ GROUP_GAP = 3
 NO_BASELINE = 0
 MEAN = 1
 LEAVE_ONE_OUT = 2
+UNIFORM = 3
 
 
 class Problem(NamedTuple):
@@ -42,7 +43,11 @@ class Problem(NamedTuple):
     samples: int
     """Rankings drawn per query; 0 is exact exposure."""
     baseline: int
-    """`NO_BASELINE`, `MEAN` or `LEAVE_ONE_OUT`."""
+    """`NO_BASELINE`, `MEAN`, `LEAVE_ONE_OUT` or `UNIFORM`."""
+    reward_to_go: bool
+    """Whether each draw answers for what is paid from its place on only."""
+    places: int
+    """How many places are paid at most."""
     disparity: int
     """`NO_DISPARITY`, `D_IND`, `D_GROUP` or `GROUP_GAP`."""
 
@@ -58,11 +63,18 @@ class Times(NamedTuple):
     coefficients: NDArray[np.float64 | np.complex128]
     """Coefficient of each node."""
     node_starts: Ints
-    """Length n has the nodes ``node_starts[n]:node_starts[n + 1]``."""
+    """Length n has the nodes ``node_starts[n]:node_starts[n + 1]``; where there are none, only the
+    first few positions are paid."""
     step: Floats
     """Distance of neighbouring times for length n."""
     widest_gap: Floats
     """Score gaps of a query of length n are narrowed to this one."""
+    first_bias: Floats
+    """Position bias of the paid positions ``(k,)``, for the lengths without nodes."""
+    first_step: float
+    """Distance of neighbouring times for these."""
+    enough: float
+    """The expected number of arrivals at which their grid ends."""
     first: float
     """Where the grid of times begins."""
     arrival: float
