@@ -1,0 +1,335 @@
+"""What an audit found: means over queries with their intervals, and how to keep them."""
+
+import json
+import math
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from fairpg_lite._files import write_whole
+from fairpg_lite.auditing.bracket import lists_for_width
+from fairpg_lite.auditing.joining import AuditedData, Counts
+from fairpg_lite.auditing.measuring import AUDITED, Measured, Settings, resampled_means
+from fairpg_lite.measures import MEASURES
+from fairpg_lite.resampling import drawn_indices, interval_of
+
+#: A bracket is called narrow if it is at most this part of its upper end wide.
+NARROW = 0.1
+
+
+@dataclass(frozen=True)
+class Found:
+    """A number with its 95 % interval over queries."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class MeasureFound:
+    """A measure as a mean over the queries that have an answer."""
+
+    name: str
+    label: str
+    value: float
+    """The mean; of drawn lists, the upper end, which is too high on average."""
+    lower_end: float | None
+    """The other end, which is too low on average; None if nothing was drawn."""
+    low: float
+    """Lower end of the 95 % interval over queries; of drawn lists, that of the lower end."""
+    high: float
+    """Upper end of the interval."""
+    queries: int
+    """How many queries have an answer."""
+    lists_for_narrow: int | None
+    """How many lists per query would make the bracket narrow; None if nothing was drawn."""
+
+
+@dataclass(frozen=True)
+class GroupFound:
+    """A group: shares of documents, merit and attention, each a mean over queries."""
+
+    name: str
+    documents: int
+    """A document of two queries is counted twice."""
+    queries: int
+    """Queries in which the group has a document."""
+    document_share: float
+    merit_share: float
+    attention_share: float
+    to_merit: Found
+    """Share of attention over share of merit, less 1: -0.29 is 29 % less than its merit is due."""
+
+
+@dataclass(frozen=True)
+class PairFound:
+    """Two groups: the attention to a document of the first over one of the second, less 1."""
+
+    first: str
+    second: str
+    queries: int
+    """Queries that have both groups."""
+    relative: Found
+
+
+@dataclass(frozen=True)
+class QueryFound:
+    """A query, for the table of those where it is worst."""
+
+    name: str
+    documents: int
+    group_gap: float
+    signed_gap: float
+    d_group: float
+    ndcg: float
+
+
+@dataclass(frozen=True)
+class Audit:
+    """What `audit` found.
+
+    >>> from fairpg_lite import audit
+    >>> run = {"query": ["q", "q"], "document": ["a", "b"], "rank": [1, 2]}
+    >>> import pandas
+    >>> found = audit(pandas.DataFrame(run), {"q": {"a": 1, "b": 1}}, {"a": "old", "b": "new"})
+    >>> found.measures["d_group"].value
+    0.36907024642854247
+    >>> [group.name for group in found.groups]
+    ['new', 'old']
+    """
+
+    sources: list[str]
+    """The files that were audited."""
+    counts: Counts
+    """What the data have and lack."""
+    groups: list[GroupFound]
+    pairs: list[PairFound]
+    """All pairs of groups that meet in a query."""
+    measures: dict[str, MeasureFound]
+    utilities: dict[str, Found]
+    worst: list[QueryFound]
+    """All queries with an answer, the largest two-sided gap first."""
+    lists: tuple[int, int]
+    """The least and the largest number of lists of a query; 0 if the policy itself was audited."""
+    position_bias: list[float]
+    """Attention to each position that a list has."""
+    k: int | None
+    merit: str
+    gain: str
+    per_query: dict[str, dict[str, float]] = field(repr=False, default_factory=dict)
+    """Each measure of each query, NaN where it has no answer."""
+    origin: dict[str, Any] = field(repr=False, default_factory=dict)
+    """How it was made: command, versions, checksums of the files."""
+
+    @property
+    def is_drawn(self) -> bool:
+        """Whether lists are draws of a policy, so that measures have two ends."""
+        return self.lists[1] > 1
+
+    def to_dict(self) -> dict[str, Any]:
+        """Every number, ready for JSON.
+
+        Returns:
+            Plain values by name; None where there is no answer.
+        """
+        plain = asdict(self)
+        plain["position_bias"] = self.position_bias
+        return dict(_without_nan(plain))
+
+    def save(self, folder: str | os.PathLike[str]) -> Path:
+        """Write ``report.html`` and ``report.json``.
+
+        Args:
+            folder: Where to; it is made if it is not there.
+
+        Returns:
+            The path of the page.
+        """
+        from fairpg_lite.auditing.page import page_of
+
+        place = Path(folder)
+        numbers = json.dumps(self.to_dict(), indent=1, ensure_ascii=False, allow_nan=False)
+        write_whole(place / "report.json", numbers + "\n")
+        return write_whole(place / "report.html", page_of(self))
+
+
+def summarise(
+    data: AuditedData, measured: Measured, settings: Settings, origin: dict[str, Any]
+) -> Audit:
+    """The means, intervals and tables of what was measured.
+
+    Args:
+        data: The queries.
+        measured: The numbers of each query.
+        settings: The choices.
+        origin: How it was made.
+
+    Returns:
+        The audit.
+    """
+    means = _Means(measured)
+    typical_lists = float(measured.lists.double().median())
+    deepest = max(len(query.relevance) for query in data.queries)
+    return Audit(
+        sources=data.sources,
+        counts=data.counts,
+        groups=_groups(data, measured, means),
+        pairs=_pairs(data, measured),
+        measures={name: _measure(name, measured, means, typical_lists) for name in AUDITED},
+        utilities={name: means.found(f"utility {name}") for name in measured.utilities},
+        worst=_worst(data, measured),
+        lists=(int(measured.lists.min()), int(measured.lists.max())),
+        position_bias=settings.bias(deepest).tolist(),
+        k=settings.k,
+        merit=_name_of(settings.merit),
+        gain=_name_of(settings.gain),
+        per_query=_per_query(data, measured),
+        origin=origin,
+    )
+
+
+class _Means:
+    """The means over queries of all columns, and the same for each draw of queries."""
+
+    def __init__(self, measured: Measured):
+        columns = {f"value {name}": column for name, column in measured.values.items()}
+        columns |= {f"lower {name}": column for name, column in measured.lower_ends.items()}
+        columns |= {f"utility {name}": column for name, column in measured.utilities.items()}
+        for number in range(measured.attention_share.shape[-1]):
+            columns[f"attention {number}"] = measured.attention_share[:, number]
+            columns[f"merit {number}"] = measured.merit_share[:, number]
+            columns[f"documents {number}"] = measured.document_share[:, number]
+        self.number_of = {name: number for number, name in enumerate(columns)}
+        table = torch.stack(list(columns.values()), dim=-1)
+        self.means = table.nanmean(0)
+        self.resampled = resampled_means(table, drawn_indices(len(table)))
+
+    def mean(self, name: str) -> float:
+        return float(self.means[self.number_of[name]])
+
+    def found(self, name: str) -> Found:
+        return Found(self.mean(name), *interval_of(self.resampled[:, self.number_of[name]]))
+
+    def found_ratio(self, upper: str, lower: str) -> Found:
+        """One mean over another, less 1."""
+        resampled = (
+            self.resampled[:, self.number_of[upper]] / self.resampled[:, self.number_of[lower]]
+        )
+        value = _ratio(self.mean(upper), self.mean(lower))
+        return Found(value, *interval_of(resampled - 1.0))
+
+
+def _measure(name: str, measured: Measured, means: _Means, typical_lists: float) -> MeasureFound:
+    upper = means.found(f"value {name}")
+    queries = int((~measured.values[name].isnan()).sum())
+    if name not in measured.lower_ends:
+        return MeasureFound(
+            name, MEASURES[name].label, upper.value, None, upper.low, upper.high, queries, None
+        )
+    lower = means.found(f"lower {name}")
+    width = upper.value - lower.value
+    needed = lists_for_width(typical_lists, width, NARROW * upper.value)
+    return MeasureFound(
+        name, MEASURES[name].label, upper.value, lower.value, lower.low, upper.high, queries, needed
+    )
+
+
+def _groups(data: AuditedData, measured: Measured, means: _Means) -> list[GroupFound]:
+    sizes = torch.zeros(len(data.group_names), dtype=torch.long)
+    for query in data.queries:
+        present = query.groups[query.has_group]
+        sizes += torch.bincount(present, minlength=len(sizes))
+    found = []
+    for number, name in enumerate(data.group_names):
+        found.append(
+            GroupFound(
+                name=name,
+                documents=int(sizes[number]),
+                queries=int((~measured.mean_exposure[:, number].isnan()).sum()),
+                document_share=means.mean(f"documents {number}"),
+                merit_share=means.mean(f"merit {number}"),
+                attention_share=means.mean(f"attention {number}"),
+                to_merit=means.found_ratio(f"attention {number}", f"merit {number}"),
+            )
+        )
+    return [group for group in found if group.documents > 0]
+
+
+def _pairs(data: AuditedData, measured: Measured) -> list[PairFound]:
+    """All pairs of groups that meet in a query, compared within queries that have both."""
+    found = []
+    for first, second in _number_pairs(len(data.group_names)):
+        both = measured.mean_exposure[:, [first, second]]
+        both = both[~both.isnan().any(-1)]
+        if len(both) == 0:
+            continue
+        mean = both.mean(0)
+        resampled = resampled_means(both, drawn_indices(len(both)))
+        low, high = interval_of(resampled[:, 0] / resampled[:, 1] - 1.0)
+        relative = Found(_ratio(float(mean[0]), float(mean[1])), low, high)
+        names = data.group_names
+        found.append(PairFound(names[first], names[second], len(both), relative))
+    return found
+
+
+def _number_pairs(count: int) -> Iterator[tuple[int, int]]:
+    for first in range(count):
+        for second in range(first + 1, count):
+            yield first, second
+
+
+def _worst(data: AuditedData, measured: Measured) -> list[QueryFound]:
+    rows = []
+    for number, query in enumerate(data.queries):
+        gap = float(measured.values["group_gap"][number])
+        if math.isnan(gap):
+            continue
+        rows.append(
+            QueryFound(
+                name=query.name,
+                documents=len(query.relevance),
+                group_gap=gap,
+                signed_gap=float(measured.values["signed_gap"][number]),
+                d_group=float(measured.values["d_group"][number]),
+                ndcg=float(measured.utilities["ndcg"][number]),
+            )
+        )
+    return sorted(rows, key=lambda row: -row.group_gap)
+
+
+def _per_query(data: AuditedData, measured: Measured) -> dict[str, dict[str, float]]:
+    """The numbers of each query by its name."""
+    columns: dict[str, Tensor] = dict(measured.values)
+    columns |= {f"{name}_lower_end": column for name, column in measured.lower_ends.items()}
+    columns |= measured.utilities
+    columns["lists"] = measured.lists
+    by_query = {}
+    for number, query in enumerate(data.queries):
+        by_query[query.name] = {name: column[number].item() for name, column in columns.items()}
+    return by_query
+
+
+def _ratio(upper: float, lower: float) -> float:
+    """One number over another, less 1; NaN over 0."""
+    return upper / lower - 1.0 if lower > 0 else math.nan
+
+
+def _name_of(choice: object) -> str:
+    return choice if isinstance(choice, str) else getattr(choice, "__name__", "a function")
+
+
+def _without_nan(value: Any) -> Any:
+    """The same with None in the place of NaN, deep inside."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, dict):
+        return {key: _without_nan(inner) for key, inner in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [_without_nan(inner) for inner in value]
+    return value

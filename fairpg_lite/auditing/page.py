@@ -1,0 +1,301 @@
+"""The report as one page: no script, nothing from the network, and every name is text."""
+
+import math
+from html import escape
+
+from fairpg_lite.auditing import words
+from fairpg_lite.auditing.findings import Audit, GroupFound, MeasureFound
+from fairpg_lite.auditing.page_style import STYLE
+from fairpg_lite.auditing.utilities import UTILITIES
+
+#: How many queries, names and groups the page shows; report.json has all.
+WORST_SHOWN = 8
+NAMES_SHOWN = 3
+GROUPS_SHOWN = 6
+
+# The page may style itself, and nothing else: a name cannot become a script or a request.
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'"
+
+
+def page_of(audit: Audit) -> str:
+    """The text of ``report.html``.
+
+    Args:
+        audit: What was found.
+
+    Returns:
+        A whole page of HTML.
+    """
+    title = "Who gets the attention? An audit of rankings"
+    parts = [
+        "<!doctype html>",
+        '<html lang="en"><head><meta charset="utf-8">',
+        '<meta name="viewport" content="width=device-width, initial-scale=1">',
+        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">',
+        f"<title>{title}</title><style>{STYLE}</style></head><body><main>",
+        f"<h1>{title}</h1>",
+        f'<p class="soft">Of {_sources(audit)}.</p>',
+        _short(audit),
+        _section("Attention beside merit", _groups(audit)),
+        _section("The measures", _measures(audit)),
+        _section("Query by query", _spread(audit) + _worst(audit), "second"),
+        _section("How useful the lists are", _utilities(audit)),
+        _section("What the data have and lack", _counts(audit)),
+        _section("What was assumed", _list(words.assumptions(audit))),
+        _section("What was not tested", _list(words.NOT_TESTED)),
+        _footer(audit),
+        "</main></body></html>\n",
+    ]
+    return "\n".join(parts)
+
+
+def _section(title: str, content: str, kind: str = "") -> str:
+    return f'<section class="{kind}"><h2>{title}</h2>{content}</section>'
+
+
+def _sources(audit: Audit) -> str:
+    """The names of the runs."""
+    names = [escape(name.replace("\\", "/").rpartition("/")[2]) for name in audit.sources]
+    if len(names) > 3:
+        return f"{names[0]} to {names[-1]}, {len(names)} files"
+    return ", ".join(names)
+
+
+def _short(audit: Audit) -> str:
+    sentences = "".join(f"<p>{escape(sentence)}</p>" for sentence in words.summary(audit))
+    return f'<div class="short">{sentences}</div>'
+
+
+def _list(items: "list[str] | tuple[str, ...]") -> str:
+    return "<ul>" + "".join(f"<li>{escape(item)}</li>" for item in items) + "</ul>"
+
+
+# --- groups ---------------------------------------------------------------------------------------
+
+
+def _groups(audit: Audit) -> str:
+    """Bars of the shares of each group."""
+    shown = audit.groups[:GROUPS_SHOWN]
+    content = "".join(_bars(group) for group in shown)
+    if len(audit.groups) > len(shown):
+        left = len(audit.groups) - len(shown)
+        content += f'<p class="soft">{left} more groups are in report.json.</p>'
+    content += (
+        '<p class="soft">Shares within a query, as means over the queries in which anything has '
+        "merit. Where attention is shorter than merit, the group gets less than its due.</p>"
+    )
+    return content
+
+
+def _bars(group: GroupFound) -> str:
+    """A group: its documents, its merit, its attention."""
+    rows = "".join(
+        _bar(kind, kind, share)
+        for kind, share in (
+            ("documents", group.document_share),
+            ("merit", group.merit_share),
+            ("attention", group.attention_share),
+        )
+    )
+    by_merit = f"{words.compared(group.to_merit.value)} than merit would give"
+    head = f"<strong>{escape(group.name)}</strong> <span class='soft'>{by_merit}</span>"
+    return f'<div class="group"><p>{head}</p>{rows}</div>'
+
+
+def _bar(label: str, kind: str, share: float) -> str:
+    width = 0.0 if math.isnan(share) else 100.0 * share
+    value = "–" if math.isnan(share) else f"{width:.1f} %"
+    return (
+        f'<div class="bar"><span>{label}</span><div class="track">'
+        f'<div class="fill {kind}" style="width:{width:.2f}%"></div></div>'
+        f'<span class="value">{value}</span></div>'
+    )
+
+
+# --- tables ---------------------------------------------------------------------------------------
+
+
+def _table(heads: list[str], rows: list[list[str]], caption: str = "") -> str:
+    """A table whose first column are names and whose last ones are numbers; cells are HTML."""
+    cells = "".join(
+        f'<th scope="col" class="{"name" if number < 1 else ""}">{head}</th>'
+        for number, head in enumerate(heads)
+    )
+    body = ""
+    for row in rows:
+        body += "<tr>"
+        for number, cell in enumerate(row):
+            kind = "name" if number == 0 else ""
+            head = "" if number == 0 else f' data-head="{heads[number]}"'
+            body += f'<td class="{kind}"{head}>{cell}</td>'
+        body += "</tr>"
+    note = f"<caption>{caption}</caption>" if caption else ""
+    return (
+        f'<table class="stack">{note}<thead><tr>{cells}</tr></thead><tbody>{body}</tbody></table>'
+    )
+
+
+def _measures(audit: Audit) -> str:
+    heads = ["measure", "what it asks", "mean", "95 % interval", "queries"]
+    rows = [_measure_row(found, audit) for found in audit.measures.values()]
+    caption = (
+        "Attention per merit, but for parity (attention) and EE-L (attention squared). Queries "
+        "without an answer are left out of a mean."
+    )
+    if audit.is_drawn:
+        heads[2] = "at least, at most"
+        caption += (
+            " The two numbers hold the true mean between them, on average over draws; the interval "
+            "covers the choice of queries, too."
+        )
+    return _table(heads, rows, caption)
+
+
+def _measure_row(found: MeasureFound, audit: Audit) -> list[str]:
+    question = words.QUESTIONS[found.name]
+    if found.name == "signed_gap" and len(audit.groups) == 2:
+        first, second = (escape(words.quoted(group.name)) for group in audit.groups)
+        question = f"Attention per merit of {first} less that of {second}. 0 is even."
+    interval = f"{words.small(found.low)} to {words.small(found.high)}"
+    if found.lower_end is not None:
+        interval = f"{words.small(max(0.0, found.low))} to {words.small(found.high)}"
+    answered = f"{words.number(found.queries)} of {words.number(audit.counts.queries)}"
+    label = f"<strong>{escape(found.label)}</strong>"
+    if math.isnan(found.value):
+        return [label, question, "no answer", "–", answered]
+    return [label, question, words.measure_value(found), interval, answered]
+
+
+def _worst(audit: Audit) -> str:
+    shown = audit.worst[:WORST_SHOWN]
+    if not shown:
+        return "<p>No query has two groups with merit.</p>"
+    heads = ["query", "two-sided gap", "ahead", "documents", "NDCG"]
+    rows = []
+    for query in shown:
+        ahead = "–"
+        if len(audit.groups) == 2:
+            ahead = escape(audit.groups[0 if query.signed_gap > 0 else 1].name)
+        rows.append(
+            [
+                escape(query.name),
+                words.small(query.group_gap),
+                ahead,
+                words.number(query.documents),
+                words.small(query.ndcg),
+            ]
+        )
+    caption = (
+        f"The {len(shown)} queries with the largest gap between groups, of "
+        f"{words.number(len(audit.worst))} that have one. All of them are in report.json."
+    )
+    return _table(heads, rows, caption)
+
+
+def _utilities(audit: Audit) -> str:
+    cut_off = "" if audit.k is None else f"@{audit.k}"
+    gain = {"linear": "the grade", "exponential": "2^grade - 1", "binary": "1 if relevant"}
+    rows = []
+    for name, found in audit.utilities.items():
+        label = f"{UTILITIES[name]}{cut_off}"
+        interval = f"{words.small(found.low)} to {words.small(found.high)}"
+        rows.append([escape(label), words.small(found.value), interval])
+    caption = (
+        f"As trec_eval counts (gain in NDCG: {escape(gain.get(audit.gain, audit.gain))}); higher "
+        f"is better. The {words.number(len(audit.counts.without_relevant))} queries without "
+        "anything relevant count 0."
+    )
+    return _table(["utility", "mean", "95 % interval"], rows, caption)
+
+
+def _counts(audit: Audit) -> str:
+    counts = audit.counts
+    named = [
+        ("queries without anything relevant", counts.without_relevant, ""),
+        ("queries shown and not judged", counts.only_shown, "left out"),
+        ("queries judged and not shown", counts.only_judged, "left out"),
+        ("shown documents without a grade", counts.unjudged, "count as not relevant"),
+        ("documents without a group", counts.without_group, "not compared"),
+        ("empty or missing draws", counts.empty_draws, "left out"),
+        ("lists with gaps in their ranks", counts.with_gaps, "the rest moved up"),
+        ("lists whose scores contradict ranks", counts.contradicting, "judged by rank"),
+    ]
+    lines = []
+    for label, names, treatment in named:
+        if names:
+            lines.append([label, words.number(len(names)), _examples(names, treatment)])
+    plain = [
+        ("judged documents in no list", counts.not_shown, "exposure 0"),
+        ("of these with a grade above 0", counts.relevant_not_shown, "merit, and no attention"),
+        ("grades below 0", counts.negative_grades, "count 0"),
+    ]
+    for label, count, treatment in plain:
+        if count:
+            lines.append([label, words.number(count), treatment])
+    if not lines:
+        return (
+            "<p>Every query was shown and judged, and every document has a grade and a group.</p>"
+        )
+    return _table(["", "how many", "what was done; examples"], lines)
+
+
+def _examples(names: list[str], treatment: str) -> str:
+    """What was done with them, and the first names."""
+    shown = ", ".join(f"<code>{escape(name[:40])}</code>" for name in names[:NAMES_SHOWN])
+    more = ", …" if len(names) > NAMES_SHOWN else ""
+    return f"{treatment}; {shown}{more}" if treatment else f"{shown}{more}"
+
+
+# --- the picture of all queries -------------------------------------------------------------------
+
+
+def _spread(audit: Audit) -> str:
+    """A dot for each query at its signed gap; nothing for more than two groups."""
+    if len(audit.groups) != 2 or not audit.worst:
+        return ""
+    gaps = [query.signed_gap for query in audit.worst]
+    largest = max(abs(gap) for gap in gaps) or 1.0
+    dots = []
+    for number, gap in enumerate(gaps):
+        x = 300.0 + 285.0 * gap / largest
+        y = 12.0 + 46.0 * ((number * 0.618034) % 1.0)
+        dots.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4"/>')
+    first, second = (escape(group.name) for group in audit.groups)
+    ahead = sum(gap > 0 for gap in gaps)
+    behind = sum(gap < 0 for gap in gaps)
+    alt = (
+        f"One dot per query. {first} is ahead in {ahead} queries, {second} in {behind}; the "
+        f"largest gap is {words.small(largest)}."
+    )
+    mean = 300.0 + 285.0 * audit.measures["signed_gap"].value / largest
+    picture = (
+        f'<svg viewBox="0 0 600 72" role="img" aria-label="{alt}">'
+        '<line x1="0" x2="600" y1="68" y2="68" stroke="var(--line)"/>'
+        '<line x1="300" x2="300" y1="2" y2="70" stroke="var(--soft)" stroke-dasharray="3 3"/>'
+        f'<g fill="var(--attention)" fill-opacity=".6">{"".join(dots)}</g>'
+        f'<line x1="{mean:.1f}" x2="{mean:.1f}" y1="4" y2="68" stroke="var(--merit)" '
+        'stroke-width="2.5"/></svg>'
+    )
+    return (
+        f"<figure style='margin:.4rem 0'>{picture}<figcaption class='soft'>A dot for each query: "
+        f"right of the dashed line “{first}” gets more attention per merit ({ahead} queries), left "
+        f"of it “{second}” ({behind}). The outermost dot is at {words.small(largest)}; the upright "
+        "bar is the mean.</figcaption></figure>"
+    )
+
+
+def _footer(audit: Audit) -> str:
+    origin = audit.origin
+    lines = [
+        f"Made by fairpg-lite {escape(str(origin.get('fairpg_lite', '')))}, Python "
+        f"{escape(str(origin.get('python', '')))}, PyTorch {escape(str(origin.get('torch', '')))}."
+    ]
+    if origin.get("command"):
+        lines.append(f"Command: <code>{escape(str(origin['command']))}</code>")
+    checksums = list(dict(origin.get("sha256", {})).items())
+    shown = checksums if len(checksums) <= 4 else [checksums[0], *checksums[-2:]]
+    for name, digest in shown:
+        base = escape(name.replace("\\", "/").rpartition("/")[2])
+        lines.append(f"SHA-256 of {base}: <code>{escape(str(digest)[:32])}…</code>")
+    lines.append("Every number of this page, and of every query, is in report.json beside it.")
+    return "<footer>" + "<br>".join(lines) + "</footer>"
