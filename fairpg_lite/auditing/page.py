@@ -38,19 +38,21 @@ def page_of(audit: Audit) -> str:
         _short(audit),
         _section("Attention beside merit", _groups(audit)),
         _section("The measures", _measures(audit)),
-        _section("Query by query", _spread(audit) + _worst(audit), "second"),
+        _section("Query by query", _spread(audit) + _worst(audit)),
         _section("How useful the lists are", _utilities(audit)),
         _section("What the data have and lack", _counts(audit)),
+        '<div class="pair">',
         _section("What was assumed", _list(words.assumptions(audit))),
         _section("What was not tested", _list(words.NOT_TESTED)),
+        "</div>",
         _footer(audit),
         "</main></body></html>\n",
     ]
     return "\n".join(parts)
 
 
-def _section(title: str, content: str, kind: str = "") -> str:
-    return f'<section class="{kind}"><h2>{title}</h2>{content}</section>'
+def _section(title: str, content: str) -> str:
+    return f"<section><h2>{title}</h2>{content}</section>"
 
 
 def _sources(audit: Audit) -> str:
@@ -115,24 +117,18 @@ def _bar(label: str, kind: str, share: float) -> str:
 # --- tables ---------------------------------------------------------------------------------------
 
 
-def _table(heads: list[str], rows: list[list[str]], caption: str = "") -> str:
-    """A table whose first column are names and whose last ones are numbers; cells are HTML."""
-    cells = "".join(
-        f'<th scope="col" class="{"name" if number < 1 else ""}">{head}</th>'
-        for number, head in enumerate(heads)
-    )
+def _table(heads: list[str], rows: list[list[str]], caption: str = "", kind: str = "stack") -> str:
+    """A table of cells that are HTML; the rows of a "stack" become blocks on a phone."""
+    head_cells = "".join(f'<th scope="col">{name}</th>' for name in heads)
     body = ""
     for row in rows:
-        body += "<tr>"
-        for number, cell in enumerate(row):
-            kind = "name" if number == 0 else ""
-            head = "" if number == 0 else f' data-head="{heads[number]}"'
-            body += f'<td class="{kind}"{head}>{cell}</td>'
+        body += f'<tr><td class="name">{row[0]}</td>'
+        for name, cell in zip(heads[1:], row[1:], strict=True):
+            body += f'<td data-head="{name}">{cell}</td>'
         body += "</tr>"
     note = f"<caption>{caption}</caption>" if caption else ""
-    return (
-        f'<table class="stack">{note}<thead><tr>{cells}</tr></thead><tbody>{body}</tbody></table>'
-    )
+    head = f"<thead><tr>{head_cells}</tr></thead>"
+    return f'<table class="{kind}">{note}{head}<tbody>{body}</tbody></table>'
 
 
 def _measures(audit: Audit) -> str:
@@ -170,7 +166,7 @@ def _worst(audit: Audit) -> str:
     shown = audit.worst[:WORST_SHOWN]
     if not shown:
         return "<p>No query has two groups with merit.</p>"
-    heads = ["query", "two-sided gap", "ahead", "documents", "NDCG"]
+    heads = ["query", "gap", "ahead", "documents", "NDCG"]
     rows = []
     for query in shown:
         ahead = "–"
@@ -186,10 +182,10 @@ def _worst(audit: Audit) -> str:
             ]
         )
     caption = (
-        f"The {len(shown)} queries with the largest gap between groups, of "
+        f"The {len(shown)} queries with the largest two-sided gap, of "
         f"{words.number(len(audit.worst))} that have one. All of them are in report.json."
     )
-    return _table(heads, rows, caption)
+    return _table(heads, rows, caption, "plain")
 
 
 def _utilities(audit: Audit) -> str:
@@ -202,10 +198,12 @@ def _utilities(audit: Audit) -> str:
         rows.append([escape(label), words.small(found.value), interval])
     caption = (
         f"As trec_eval counts (gain in NDCG: {escape(gain.get(audit.gain, audit.gain))}); higher "
-        f"is better. The {words.number(len(audit.counts.without_relevant))} queries without "
-        "anything relevant count 0."
+        "is better."
     )
-    return _table(["utility", "mean", "95 % interval"], rows, caption)
+    without = len(audit.counts.without_relevant)
+    if without:
+        caption += f" Queries without anything relevant, {words.number(without)} of them, count 0."
+    return _table(["utility", "mean", "95 % interval"], rows, caption, "plain")
 
 
 def _counts(audit: Audit) -> str:

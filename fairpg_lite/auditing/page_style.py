@@ -22,31 +22,31 @@ caption { text-align: left; padding: .2rem 0; caption-side: bottom; font-size: .
 th { text-align: left; font-weight: 600; font-size: .9em; }
 th, td { padding: .25rem .5rem .25rem 0; border-bottom: 1px solid var(--line);
   vertical-align: top; }
-td.name, th.name { overflow-wrap: anywhere; min-width: 5rem; }
-td.number, th.number { text-align: right; padding-left: .5rem; white-space: nowrap; }
-.scroll { overflow-x: auto; }
-.bar { display: grid; grid-template-columns: 6.5rem 1fr 3.2rem; gap: .5rem; align-items: center;
+td.name { overflow-wrap: anywhere; min-width: 4.5rem; }
+.bar { display: grid; grid-template-columns: 5.6rem 1fr 3.6rem; gap: .5rem; align-items: center;
   font-size: .92rem; line-height: 1.3; }
 .bar .track { height: .8rem; background: var(--panel); }
 .bar .fill { height: 100%; print-color-adjust: exact; -webkit-print-color-adjust: exact; }
-.bar .value { text-align: right; font-variant-numeric: tabular-nums; }
+.bar .value { text-align: right; white-space: nowrap; font-variant-numeric: tabular-nums; }
 .group { margin: .6rem 0; }
 .group > p { margin: 0 0 .1rem; }
 .attention { background: var(--attention); } .merit { background: var(--merit); }
 .documents { background: var(--documents); }
 svg { width: 100%; height: auto; display: block; }
+table.plain { width: auto; min-width: 70%; }
 ul { margin: .3rem 0; padding-left: 1.2rem; }
 li { margin: .15rem 0; }
 code { font-size: .88em; overflow-wrap: anywhere; }
 footer { margin-top: 1.6rem; font-size: .85rem; color: var(--soft); }
 @media (max-width: 34rem) { body { padding: 1rem .8rem 2rem; }
+  table.plain { width: 100%; font-size: .9rem; overflow-wrap: anywhere; }
   table.stack thead { position: absolute; width: 1px; height: 1px; overflow: hidden;
     clip-path: inset(50%); }
   table.stack tr { display: block; border-bottom: 1px solid var(--line); padding: .4rem 0; }
   table.stack td { display: block; border: 0; padding: 0; text-align: left; white-space: normal; }
   table.stack td[data-head]::before { content: attr(data-head) ": "; color: var(--soft); } }
 @page { size: A4; margin: 14mm 15mm; }
-@media print { body { max-width: none; padding: 0; font-size: 8.9pt; line-height: 1.34; }
+@media print { body { max-width: none; padding: 0; font-size: 8.7pt; line-height: 1.3; }
   h1 { font-size: 15pt; } h2 { font-size: 10.5pt; margin: 3mm 0 1mm; break-after: avoid; }
   .short { margin: 2mm 0; padding: 1mm 3mm; border: 1px solid var(--line);
     border-left: 4px solid var(--attention); background: none; }
@@ -54,7 +54,8 @@ footer { margin-top: 1.6rem; font-size: .85rem; color: var(--soft); }
   th, td { padding: .6mm 2mm .6mm 0; }
   .group { margin: 1.2mm 0; break-inside: avoid; } .bar { font-size: 8.5pt; line-height: 1.2; }
   .bar .track { height: 2.4mm; background: none; border-bottom: 1px solid var(--line); }
-  svg { max-height: 26mm; } tr, .short, figure { break-inside: avoid; }
-  .second { break-before: page; } .scroll { overflow: visible; }
+  svg { max-height: 22mm; } .pair { columns: 2; column-gap: 8mm; }
+  .pair section { break-inside: avoid; } .pair h2 { margin-top: 0; }
+  tr, .short, figure { break-inside: avoid; }
   footer { margin-top: 3mm; font-size: 7.5pt; } }
 """

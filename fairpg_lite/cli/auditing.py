@@ -79,7 +79,7 @@ def run(args: argparse.Namespace) -> None:
         merit=args.merit,
         gain=args.gain,
         order=args.order,
-        command=_command(),
+        command=_command(args.runs),
         progress=shows_progress(args),
     )
     found.save(args.out)
@@ -103,9 +103,15 @@ def _position_bias(text: str | None) -> PositionBias:
     return make
 
 
-def _command() -> str:
-    """The words of the shell, with the program's plain name."""
-    return shlex.join(["fairpg-lite", *sys.argv[1:]])
+def _command(runs: list[str]) -> str:
+    """The words of the shell, with the program's plain name; of many runs first and last."""
+    words = sys.argv[1:]
+    if len(runs) > 3:
+        start = words.index(runs[0])
+        words = [*words[:start], runs[0], "…", runs[-1], *words[start + len(runs) :]]
+    return " ".join(
+        ["fairpg-lite", *(word if word == "…" else shlex.quote(word) for word in words)]
+    )
 
 
 def _print_summary(found: Audit) -> None:
