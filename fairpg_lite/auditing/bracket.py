@@ -94,6 +94,8 @@ def lists_for_width(lists: float, width: float, wanted: float) -> int | None:
     """
     if not wanted > 0.0:
         return None
+    if width < 1e-12:  # rounding
+        return math.ceil(lists)
     factor = max(1.0, width / wanted)
     return math.ceil(lists * factor**2 - 1e-9)
 

@@ -208,21 +208,28 @@ class _Means:
         self.number_of = {name: number for number, name in enumerate(columns)}
         table = torch.stack(list(columns.values()), dim=-1)
         self.means = table.nanmean(0)
+        self.answers = (~table.isnan()).sum(0)
         self.resampled = resampled_means(table, drawn_indices(len(table)))
 
     def mean(self, name: str) -> float:
         return float(self.means[self.number_of[name]])
 
     def found(self, name: str) -> Found:
-        return Found(self.mean(name), *interval_of(self.resampled[:, self.number_of[name]]))
+        low, high = self._interval(self.resampled[:, self.number_of[name]], name)
+        return Found(self.mean(name), low, high)
+
+    def _interval(self, resampled: Tensor, name: str) -> tuple[float, float]:
+        """The interval of a resampled number; NaN where a single query has an answer."""
+        if self.answers[self.number_of[name]] < 2:
+            return math.nan, math.nan
+        return interval_of(resampled)
 
     def found_ratio(self, upper: str, lower: str) -> Found:
         """One mean over another, less 1."""
-        resampled = (
-            self.resampled[:, self.number_of[upper]] / self.resampled[:, self.number_of[lower]]
-        )
-        value = _ratio(self.mean(upper), self.mean(lower))
-        return Found(value, *interval_of(resampled - 1.0))
+        upper_means = self.resampled[:, self.number_of[upper]]
+        lower_means = self.resampled[:, self.number_of[lower]]
+        low, high = self._interval(upper_means / lower_means - 1.0, upper)
+        return Found(_ratio(self.mean(upper), self.mean(lower)), low, high)
 
 
 def _measure(name: str, measured: Measured, means: _Means, typical_lists: float) -> MeasureFound:
@@ -270,8 +277,10 @@ def _pairs(data: AuditedData, measured: Measured) -> list[PairFound]:
         if len(both) == 0:
             continue
         mean = both.mean(0)
-        resampled = resampled_means(both, drawn_indices(len(both)))
-        low, high = interval_of(resampled[:, 0] / resampled[:, 1] - 1.0)
+        low, high = math.nan, math.nan
+        if len(both) > 1:
+            resampled = resampled_means(both, drawn_indices(len(both)))
+            low, high = interval_of(resampled[:, 0] / resampled[:, 1] - 1.0)
         relative = Found(_ratio(float(mean[0]), float(mean[1])), low, high)
         names = data.group_names
         found.append(PairFound(names[first], names[second], len(both), relative))

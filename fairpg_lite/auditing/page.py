@@ -9,8 +9,8 @@ from fairpg_lite.auditing.page_style import STYLE
 from fairpg_lite.auditing.utilities import UTILITIES
 
 #: How many queries, names and groups the page shows; report.json has all.
-WORST_SHOWN = 8
-NAMES_SHOWN = 3
+WORST_SHOWN = 6
+NAMES_SHOWN = 2
 GROUPS_SHOWN = 6
 
 # The page may style itself, and nothing else: a name cannot become a script or a request.
@@ -72,16 +72,22 @@ def _list(items: "list[str] | tuple[str, ...]") -> str:
     return "<ul>" + "".join(f"<li>{escape(item)}</li>" for item in items) + "</ul>"
 
 
+def _name(name: str) -> str:
+    """A name of the user's as HTML."""
+    return escape(words.shortened(name))
+
+
 # --- groups ---------------------------------------------------------------------------------------
 
 
 def _groups(audit: Audit) -> str:
     """Bars of the shares of each group."""
     shown = audit.groups[:GROUPS_SHOWN]
-    content = "".join(_bars(group) for group in shown)
+    kind = "many" if len(shown) > 2 else "few"
+    content = f'<div class="{kind}">' + "".join(_bars(group) for group in shown) + "</div>"
     if len(audit.groups) > len(shown):
         left = len(audit.groups) - len(shown)
-        content += f'<p class="soft">{left} more groups are in report.json.</p>'
+        content += f'<p class="soft">Groups that are only in report.json: {left}.</p>'
     content += (
         '<p class="soft">Shares within a query, as means over the queries in which anything has '
         "merit. Where attention is shorter than merit, the group gets less than its due.</p>"
@@ -100,7 +106,7 @@ def _bars(group: GroupFound) -> str:
         )
     )
     by_merit = f"{words.compared(group.to_merit.value)} than merit would give"
-    head = f"<strong>{escape(group.name)}</strong> <span class='soft'>{by_merit}</span>"
+    head = f"<strong>{_name(group.name)}</strong> <span class='soft'>{by_merit}</span>"
     return f'<div class="group"><p>{head}</p>{rows}</div>'
 
 
@@ -147,14 +153,19 @@ def _measures(audit: Audit) -> str:
     return _table(heads, rows, caption)
 
 
+def _range(low: float, high: float) -> str:
+    """The two ends of an interval; a dash if there is none."""
+    return "–" if math.isnan(high) else f"{words.small(low)} to {words.small(high)}"
+
+
 def _measure_row(found: MeasureFound, audit: Audit) -> list[str]:
     question = words.QUESTIONS[found.name]
     if found.name == "signed_gap" and len(audit.groups) == 2:
         first, second = (escape(words.quoted(group.name)) for group in audit.groups)
         question = f"Attention per merit of {first} less that of {second}. 0 is even."
-    interval = f"{words.small(found.low)} to {words.small(found.high)}"
+    interval = _range(found.low, found.high)
     if found.lower_end is not None:
-        interval = f"{words.small(max(0.0, found.low))} to {words.small(found.high)}"
+        interval = _range(max(0.0, found.low), found.high)
     answered = f"{words.number(found.queries)} of {words.number(audit.counts.queries)}"
     label = f"<strong>{escape(found.label)}</strong>"
     if math.isnan(found.value):
@@ -165,16 +176,16 @@ def _measure_row(found: MeasureFound, audit: Audit) -> list[str]:
 def _worst(audit: Audit) -> str:
     shown = audit.worst[:WORST_SHOWN]
     if not shown:
-        return "<p>No query has two groups with merit.</p>"
+        return ""
     heads = ["query", "gap", "ahead", "documents", "NDCG"]
     rows = []
     for query in shown:
         ahead = "–"
         if len(audit.groups) == 2:
-            ahead = escape(audit.groups[0 if query.signed_gap > 0 else 1].name)
+            ahead = _name(audit.groups[0 if query.signed_gap > 0 else 1].name)
         rows.append(
             [
-                escape(query.name),
+                _name(query.name),
                 words.small(query.group_gap),
                 ahead,
                 words.number(query.documents),
@@ -194,7 +205,7 @@ def _utilities(audit: Audit) -> str:
     rows = []
     for name, found in audit.utilities.items():
         label = f"{UTILITIES[name]}{cut_off}"
-        interval = f"{words.small(found.low)} to {words.small(found.high)}"
+        interval = _range(found.low, found.high)
         rows.append([escape(label), words.small(found.value), interval])
     caption = (
         f"As trec_eval counts (gain in NDCG: {escape(gain.get(audit.gain, audit.gain))}); higher "
@@ -234,12 +245,14 @@ def _counts(audit: Audit) -> str:
         return (
             "<p>Every query was shown and judged, and every document has a grade and a group.</p>"
         )
-    return _table(["", "how many", "what was done; examples"], lines)
+    return _table(["what", "how many", "what was done; examples"], lines, kind="stack counts")
 
 
 def _examples(names: list[str], treatment: str) -> str:
     """What was done with them, and the first names."""
-    shown = ", ".join(f"<code>{escape(name[:40])}</code>" for name in names[:NAMES_SHOWN])
+    shown = ", ".join(
+        f"<code>{escape(words.shortened(name, 30))}</code>" for name in names[:NAMES_SHOWN]
+    )
     more = ", …" if len(names) > NAMES_SHOWN else ""
     return f"{treatment}; {shown}{more}" if treatment else f"{shown}{more}"
 
@@ -248,9 +261,11 @@ def _examples(names: list[str], treatment: str) -> str:
 
 
 def _spread(audit: Audit) -> str:
-    """A dot for each query at its signed gap; nothing for more than two groups."""
-    if len(audit.groups) != 2 or not audit.worst:
-        return ""
+    """A dot for each query at its signed gap, which more than two groups do not have."""
+    if not audit.worst:
+        return "<p>No query has two groups with merit.</p>"
+    if len(audit.groups) != 2:
+        return "<p>With more than two groups there is no one gap to draw.</p>"
     gaps = [query.signed_gap for query in audit.worst]
     largest = max(abs(gap) for gap in gaps) or 1.0
     dots = []
@@ -258,7 +273,7 @@ def _spread(audit: Audit) -> str:
         x = 300.0 + 285.0 * gap / largest
         y = 12.0 + 46.0 * ((number * 0.618034) % 1.0)
         dots.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4"/>')
-    first, second = (escape(group.name) for group in audit.groups)
+    first, second = (_name(group.name) for group in audit.groups)
     ahead = sum(gap > 0 for gap in gaps)
     behind = sum(gap < 0 for gap in gaps)
     alt = (
@@ -289,7 +304,9 @@ def _footer(audit: Audit) -> str:
         f"{escape(str(origin.get('python', '')))}, PyTorch {escape(str(origin.get('torch', '')))}."
     ]
     if origin.get("command"):
-        lines.append(f"Command: <code>{escape(str(origin['command']))}</code>")
+        command = str(origin["command"])
+        cut = command if len(command) <= 400 else f"{command[:400]}…"
+        lines.append(f"Command: <code>{escape(cut)}</code>")
     checksums = list(dict(origin.get("sha256", {})).items())
     shown = checksums if len(checksums) <= 4 else [checksums[0], *checksums[-2:]]
     for name, digest in shown:

@@ -14,6 +14,7 @@ h1 { font-size: 1.6rem; line-height: 1.2; margin: 0 0 .25rem; }
 h2 { font-size: 1.1rem; margin: 1.6rem 0 .4rem; border-bottom: 1px solid var(--line); }
 p { margin: .4rem 0; }
 .soft, caption, th { color: var(--soft); }
+@media screen { .short p:first-child { font-size: 1.15rem; line-height: 1.4; } }
 .short { background: var(--panel); border-left: 4px solid var(--attention); padding: .5rem 1rem;
   margin: 1rem 0; }
 table { width: 100%; border-collapse: collapse; font-variant-numeric: tabular-nums;
@@ -34,6 +35,7 @@ td.name { overflow-wrap: anywhere; min-width: 4.5rem; }
 .documents { background: var(--documents); }
 svg { width: 100%; height: auto; display: block; }
 table.plain { width: auto; min-width: 70%; }
+td:nth-child(2) { min-width: 3rem; }
 ul { margin: .3rem 0; padding-left: 1.2rem; }
 li { margin: .15rem 0; }
 code { font-size: .88em; overflow-wrap: anywhere; }
@@ -52,10 +54,11 @@ footer { margin-top: 1.6rem; font-size: .85rem; color: var(--soft); }
     border-left: 4px solid var(--attention); background: none; }
   p { margin: 1mm 0; } li { margin: 0; } ul { margin: 1mm 0; }
   th, td { padding: .6mm 2mm .6mm 0; }
+  .many { columns: 2; column-gap: 8mm; }
   .group { margin: 1.2mm 0; break-inside: avoid; } .bar { font-size: 8.5pt; line-height: 1.2; }
   .bar .track { height: 2.4mm; background: none; border-bottom: 1px solid var(--line); }
-  svg { max-height: 22mm; } .pair { columns: 2; column-gap: 8mm; }
-  .pair section { break-inside: avoid; } .pair h2 { margin-top: 0; }
-  tr, .short, figure { break-inside: avoid; }
+  svg { max-height: 22mm; } .pair { display: grid; grid-template-columns: 1.25fr 1fr; gap: 8mm; }
+  .counts td.name { white-space: nowrap; }
+  tr, .short, figure, table.plain { break-inside: avoid; }
   footer { margin-top: 3mm; font-size: 7.5pt; } }
 """

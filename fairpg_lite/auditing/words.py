@@ -8,6 +8,9 @@ import math
 
 from fairpg_lite.auditing.findings import Audit, Found, GroupFound, MeasureFound, PairFound
 
+#: Characters of a name that are shown.
+LONGEST_NAME = 40
+
 #: What each measure asks, for a table; {first} and {second} are groups.
 QUESTIONS = {
     "signed_gap": "Who gets more attention for the same merit? Zero is even.",
@@ -21,10 +24,7 @@ QUESTIONS = {
 
 def summary(audit: Audit) -> list[str]:
     """The first sentences of the report."""
-    sentences = [about_data(audit)]
-    sentences += about_groups(audit)
-    sentences += about_disparity(audit)
-    return sentences
+    return [*about_groups(audit), *about_disparity(audit), about_data(audit)]
 
 
 def about_data(audit: Audit) -> str:
@@ -41,10 +41,12 @@ def about_data(audit: Audit) -> str:
     else:
         lists = f"A query has {number(least)} to {number(most)} lists, drawn from a ranker."
     answered = audit.measures["d_group"].queries
-    compared = (
-        f"Groups can be compared by merit in {number(answered)} of the queries: in the others, "
-        "only one group has a document with merit, or none has."
-    )
+    compared = "Groups can be compared by merit in all of them."
+    if answered < counts.queries:
+        compared = (
+            f"Groups can be compared by merit in {number(answered)} of the queries: in the others, "
+            "only one group has a document with merit, or none has."
+        )
     return f"{what} were audited. {lists} {compared}"
 
 
@@ -106,8 +108,8 @@ def about_disparity(audit: Audit) -> list[str]:
         return ["No query has two groups with merit, so D_group has no answer."]
     if found.lower_end is None:
         return [
-            f"The disparity D_group is {measure_value(found)} on average over these queries "
-            f"(95 % interval {small(found.low)} to {small(found.high)}; 0 is fair)."
+            f"The disparity D_group is {measure_value(found)} on average over queries "
+            f"({small_interval(found.low, found.high)}; 0 is fair)."
         ]
     return [
         f"The disparity D_group is at least {small(max(0.0, found.lower_end))} and at most "
@@ -218,9 +220,16 @@ def compared(relative: float) -> str:
 def interval(found: Found) -> str:
     """A 95 % interval of a relative difference, and whether it leaves 0 out."""
     if math.isnan(found.low):
-        return "no interval"
+        return "no interval from a single query"
     text = f"95 % interval: {compared(found.low)} to {compared(found.high)}"
     return text + ("; may be chance" if found.low <= 0.0 <= found.high else "")
+
+
+def small_interval(low: float, high: float) -> str:
+    """A 95 % interval of a plain number."""
+    if math.isnan(low):
+        return "no interval from a single query"
+    return f"95 % interval {small(low)} to {small(high)}"
 
 
 def small(value: float) -> str:
@@ -244,6 +253,11 @@ def rounded_up(count: int) -> int:
     return -(-count // power) * power
 
 
+def shortened(name: str, longest: int = LONGEST_NAME) -> str:
+    """A name of the user's, cut where it is too long for a page; report.json has all of it."""
+    return name if len(name) <= longest else f"{name[: longest - 1]}…"
+
+
 def quoted(name: str) -> str:
     """A name of the user's, in quotation marks."""
-    return f"“{name}”"
+    return f"“{shortened(name)}”"
