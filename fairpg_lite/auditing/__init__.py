@@ -6,7 +6,7 @@ folder is not called audit, because the function is.
 
 from fairpg_lite.auditing.bracket import lists_for_width, lower_end
 from fairpg_lite.auditing.findings import (
-    Audit,
+    Findings,
     Found,
     GroupFound,
     MeasureFound,
@@ -14,12 +14,14 @@ from fairpg_lite.auditing.findings import (
     QueryFound,
 )
 from fairpg_lite.auditing.joining import Counts
+from fairpg_lite.auditing.report import Audit
 from fairpg_lite.auditing.running import audit, audit_policies
 from fairpg_lite.auditing.shown_lists import ShownLists
 
 __all__ = [
     "Audit",
     "Counts",
+    "Findings",
     "Found",
     "GroupFound",
     "MeasureFound",

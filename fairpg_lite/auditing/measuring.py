@@ -95,8 +95,11 @@ def measure(
     for query in data.queries:
         bias = settings.bias(len(query.relevance))
         options = Options(merit=settings.merit, position_bias=bias)
+        # A measure that compares groups sees only documents that have one.
+        everyone = _ranked(query, torch.ones_like(query.has_group), options)
+        with_group = _ranked(query, query.has_group, options)
         for name in AUDITED:
-            ranked = _ranked(name, query, options)
+            ranked = with_group if "groups" in MEASURES[name].needs else everyone
             with _check.trusted():
                 values[name].append(float(MEASURES[name].compute(ranked)))
             if name in lower_ends:
@@ -105,7 +108,7 @@ def measure(
             query.policy, query.relevance, settings.k, settings.gain
         ).items():
             utilities.setdefault(name, []).append(value)
-        shares.append(_shares(query, _ranked("d_group", query, options), len(data.group_names)))
+        shares.append(_shares(query, with_group, len(data.group_names)))
         each(1)
     by_kind = torch.stack(shares, dim=1)
     return Measured(
@@ -120,10 +123,8 @@ def measure(
     )
 
 
-def _ranked(name: str, query: AuditedQuery, options: Options) -> RankedQueries:
-    """The query as a measure sees it: one that compares groups sees documents with a group only."""
-    everyone = torch.ones_like(query.has_group)
-    mask = query.has_group if "groups" in MEASURES[name].needs else everyone
+def _ranked(query: AuditedQuery, mask: Tensor, options: Options) -> RankedQueries:
+    """The query as measures see it."""
     return RankedQueries(query.policy, query.relevance, query.groups, mask, options)
 
 

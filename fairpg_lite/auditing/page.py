@@ -4,7 +4,7 @@ import math
 from html import escape
 
 from fairpg_lite.auditing import words
-from fairpg_lite.auditing.findings import Audit, GroupFound, MeasureFound
+from fairpg_lite.auditing.findings import Findings, GroupFound, MeasureFound
 from fairpg_lite.auditing.page_style import STYLE
 from fairpg_lite.auditing.utilities import UTILITIES
 
@@ -17,7 +17,7 @@ GROUPS_SHOWN = 6
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 
 
-def page_of(audit: Audit) -> str:
+def page_of(audit: Findings) -> str:
     """The text of ``report.html``.
 
     Args:
@@ -55,7 +55,7 @@ def _section(title: str, content: str) -> str:
     return f"<section><h2>{title}</h2>{content}</section>"
 
 
-def _sources(audit: Audit) -> str:
+def _sources(audit: Findings) -> str:
     """The names of the runs."""
     names = [escape(name.replace("\\", "/").rpartition("/")[2]) for name in audit.sources]
     if len(names) > 3:
@@ -63,7 +63,7 @@ def _sources(audit: Audit) -> str:
     return ", ".join(names)
 
 
-def _short(audit: Audit) -> str:
+def _short(audit: Findings) -> str:
     sentences = "".join(f"<p>{escape(sentence)}</p>" for sentence in words.summary(audit))
     return f'<div class="short">{sentences}</div>'
 
@@ -80,7 +80,7 @@ def _name(name: str) -> str:
 # --- groups ---------------------------------------------------------------------------------------
 
 
-def _groups(audit: Audit) -> str:
+def _groups(audit: Findings) -> str:
     """Bars of the shares of each group."""
     shown = audit.groups[:GROUPS_SHOWN]
     kind = "many" if len(shown) > 2 else "few"
@@ -137,7 +137,7 @@ def _table(heads: list[str], rows: list[list[str]], caption: str = "", kind: str
     return f'<table class="{kind}">{note}{head}<tbody>{body}</tbody></table>'
 
 
-def _measures(audit: Audit) -> str:
+def _measures(audit: Findings) -> str:
     heads = ["measure", "what it asks", "mean", "95 % interval", "queries"]
     rows = [_measure_row(found, audit) for found in audit.measures.values()]
     caption = (
@@ -158,7 +158,7 @@ def _range(low: float, high: float) -> str:
     return "–" if math.isnan(high) else f"{words.small(low)} to {words.small(high)}"
 
 
-def _measure_row(found: MeasureFound, audit: Audit) -> list[str]:
+def _measure_row(found: MeasureFound, audit: Findings) -> list[str]:
     question = words.QUESTIONS[found.name]
     if found.name == "signed_gap" and len(audit.groups) == 2:
         first, second = (escape(words.quoted(group.name)) for group in audit.groups)
@@ -173,7 +173,7 @@ def _measure_row(found: MeasureFound, audit: Audit) -> list[str]:
     return [label, question, words.measure_value(found), interval, answered]
 
 
-def _worst(audit: Audit) -> str:
+def _worst(audit: Findings) -> str:
     shown = audit.worst[:WORST_SHOWN]
     if not shown:
         return ""
@@ -199,7 +199,7 @@ def _worst(audit: Audit) -> str:
     return _table(heads, rows, caption, "plain")
 
 
-def _utilities(audit: Audit) -> str:
+def _utilities(audit: Findings) -> str:
     cut_off = "" if audit.k is None else f"@{audit.k}"
     gain = {"linear": "the grade", "exponential": "2^grade - 1", "binary": "1 if relevant"}
     rows = []
@@ -217,7 +217,7 @@ def _utilities(audit: Audit) -> str:
     return _table(["utility", "mean", "95 % interval"], rows, caption, "plain")
 
 
-def _counts(audit: Audit) -> str:
+def _counts(audit: Findings) -> str:
     counts = audit.counts
     named = [
         ("queries without anything relevant", counts.without_relevant, ""),
@@ -260,7 +260,7 @@ def _examples(names: list[str], treatment: str) -> str:
 # --- the picture of all queries -------------------------------------------------------------------
 
 
-def _spread(audit: Audit) -> str:
+def _spread(audit: Findings) -> str:
     """A dot for each query at its signed gap, which more than two groups do not have."""
     if not audit.worst:
         return "<p>No query has two groups with merit.</p>"
@@ -297,7 +297,7 @@ def _spread(audit: Audit) -> str:
     )
 
 
-def _footer(audit: Audit) -> str:
+def _footer(audit: Findings) -> str:
     origin = audit.origin
     lines = [
         f"Made by fairpg-lite {escape(str(origin.get('fairpg_lite', '')))}, Python "

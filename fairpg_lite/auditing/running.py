@@ -12,11 +12,12 @@ import torch
 from fairpg_lite import _check
 from fairpg_lite._extras import progress_bar
 from fairpg_lite._version import __version__
-from fairpg_lite.auditing.findings import Audit, summarise
 from fairpg_lite.auditing.joining import AuditedData, join_lists, join_policies
 from fairpg_lite.auditing.judgements import read_grades, read_groups
 from fairpg_lite.auditing.measuring import PositionBias, Settings, measure
 from fairpg_lite.auditing.reading import read_log
+from fairpg_lite.auditing.report import Audit
+from fairpg_lite.auditing.summarising import summarise
 from fairpg_lite.data.dataset import RankingDataset
 from fairpg_lite.exposure import check_bias
 from fairpg_lite.policy import Policy

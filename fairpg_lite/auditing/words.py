@@ -6,7 +6,7 @@ page.
 
 import math
 
-from fairpg_lite.auditing.findings import Audit, Found, GroupFound, MeasureFound, PairFound
+from fairpg_lite.auditing.findings import Findings, Found, GroupFound, MeasureFound, PairFound
 
 #: Characters of a name that are shown.
 LONGEST_NAME = 40
@@ -22,12 +22,12 @@ QUESTIONS = {
 }
 
 
-def summary(audit: Audit) -> list[str]:
+def summary(audit: Findings) -> list[str]:
     """The first sentences of the report."""
     return [*about_groups(audit), *about_disparity(audit), about_data(audit)]
 
 
-def about_data(audit: Audit) -> str:
+def about_data(audit: Findings) -> str:
     """What was looked at."""
     counts = audit.counts
     what = f"{number(counts.queries)} queries with {number(counts.documents)} documents"
@@ -50,7 +50,7 @@ def about_data(audit: Audit) -> str:
     return f"{what} were audited. {lists} {compared}"
 
 
-def about_groups(audit: Audit) -> list[str]:
+def about_groups(audit: Findings) -> list[str]:
     """Who gets less than others, and than is due."""
     judged = [group for group in audit.groups if not math.isnan(group.to_merit.value)]
     if len(judged) < 2:
@@ -64,7 +64,7 @@ def about_groups(audit: Audit) -> list[str]:
     return sentences
 
 
-def _about_worst(audit: Audit, worst: GroupFound) -> str:
+def _about_worst(audit: Findings, worst: GroupFound) -> str:
     """The sentence on the group that gets the least for its merit."""
     by_merit = f"{compared(worst.to_merit.value)} than its merit would give it"
     if abs(worst.to_merit.value) < 0.005:
@@ -101,7 +101,7 @@ def _inverted(relative: Found) -> Found:
     return Found(value, low, high)
 
 
-def about_disparity(audit: Audit) -> list[str]:
+def about_disparity(audit: Findings) -> list[str]:
     """The paper's disparity between groups, with both ends if lists were drawn."""
     found = audit.measures["d_group"]
     if found.queries == 0:
@@ -119,7 +119,7 @@ def about_disparity(audit: Audit) -> list[str]:
     ]
 
 
-def about_narrow(found: MeasureFound, audit: Audit) -> str:
+def about_narrow(found: MeasureFound, audit: Findings) -> str:
     """How many lists would bring the two ends together."""
     if found.lists_for_narrow is None or found.lower_end is None:
         return ""
@@ -140,7 +140,7 @@ def measure_value(found: MeasureFound) -> str:
     return f"{small(max(0.0, found.lower_end))} to {small(found.value)}"
 
 
-def assumptions(audit: Audit) -> list[str]:
+def assumptions(audit: Findings) -> list[str]:
     """What the numbers rest on."""
     return [
         about_attention(audit),
@@ -156,7 +156,7 @@ def assumptions(audit: Audit) -> list[str]:
     ]
 
 
-def about_attention(audit: Audit) -> str:
+def about_attention(audit: Findings) -> str:
     """The position bias, as numbers."""
     bias = audit.position_bias
     seen = [position for position, share in enumerate(bias, 1) if share > 0]
@@ -177,7 +177,7 @@ def _merit(name: str) -> str:
     }.get(name, f"a function of its grade ({name})")
 
 
-def _about_lists(audit: Audit) -> str:
+def _about_lists(audit: Findings) -> str:
     if audit.lists[1] == 0:
         return "The policies that were given are those that are served."
     if audit.lists[1] == 1:
