@@ -100,7 +100,7 @@ def _measure(name: str, measured: Measured, means: _Means, typical_lists: float)
             name, MEASURES[name].label, upper.value, None, upper.low, upper.high, queries, None
         )
     lower = means.found(f"lower {name}")
-    width = upper.value - lower.value
+    width = upper.value - max(0.0, lower.value)
     needed = lists_for_width(typical_lists, width, NARROW * upper.value)
     return MeasureFound(
         name, MEASURES[name].label, upper.value, lower.value, lower.low, upper.high, queries, needed
