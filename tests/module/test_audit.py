@@ -154,6 +154,18 @@ def test_a_run_that_stops_early_is_not_completed():
     assert found.counts.not_shown == 300
 
 
+@pytest.mark.parametrize("k", [2, None])
+def test_ndcg_with_an_exponential_gain_is_that_of_a_loop(k):
+    frame, grades, groups, lists = random_log(11)
+    found = audit(frame, grades, groups, gain="exponential", k=k)
+    for query, (shown,) in lists.items():
+        gains = {d: 2.0 ** max(0.0, g) - 1.0 for d, g in grades[query].items()}
+        best = sorted(gains.values(), reverse=True)[:k]
+        ideal = sum(gain / math.log2(2 + place) for place, gain in enumerate(best))
+        gained = sum(gains.get(d, 0.0) / math.log2(2 + j) for j, d in enumerate(shown[:k]))
+        assert found.per_query[query]["ndcg"] == pytest.approx(gained / ideal if ideal else 0.0)
+
+
 def test_the_policy_of_shown_lists():
     shown = ShownLists([[2, 0], [2]], n=4)
     bias = position_bias(4, dtype=torch.float64)
