@@ -60,15 +60,20 @@ def test_expectations_by_enumeration(name, seed):
     assert exact <= upper + 1e-9
 
 
-def test_the_tangent_of_d_group_is_sign_of_one_half_and_size_of_the_other():
-    g = torch.Generator().manual_seed(0)
+@pytest.mark.parametrize("seed", range(4))
+def test_the_tangent_of_d_group_is_sign_of_one_half_and_size_of_the_other(seed):
+    g = torch.Generator().manual_seed(seed)
     merit = torch.tensor([2.0, 1.0, 1.5, 0.5], dtype=torch.float64)
     groups = torch.tensor([0, 0, 1, 1])
     paid = torch.rand(7, 4, generator=g, dtype=torch.float64)
     # As `lower_end` divides them.
     order = torch.randperm(7, generator=torch.Generator().manual_seed(0))
+    # The two halves shall disagree about who is ahead.
+    paid[order[:3], :2] += 1.0
+    paid[order[3:], 2:] += 1.0
     gaps = paid[:, :2].sum(-1) / merit[:2].sum() - paid[:, 2:].sum(-1) / merit[2:].sum()
     a, b = gaps[order[:3]].mean(), gaps[order[3:]].mean()
+    assert a > 0 > b
     by_hand = ((a > 0) * b + (b > 0) * a) / 2
     found = lower_end(group_disparity, paid, merit, groups, splits=1)
     assert found == pytest.approx(float(by_hand))
