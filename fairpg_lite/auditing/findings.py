@@ -50,7 +50,7 @@ class GroupFound:
     merit_share: float
     attention_share: float
     to_merit: Found
-    """Share of attention over share of merit, less 1: -0.29 is 29 % less than its merit is due."""
+    """Share of attention over share of merit, less 1; -0.29 is 29 % less than is due."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ class Findings:
     measures: dict[str, MeasureFound]
     """The measures by name, as in `fairpg_lite.measures`."""
     utilities: dict[str, Found]
-    """How useful the lists are: "ndcg", "ap", "rr"."""
+    """Usefulness to the reader, by the names "ndcg", "ap" and "rr"."""
     worst: list[QueryFound]
     """All queries with an answer, the largest two-sided gap first."""
     lists: tuple[int, int]
@@ -107,7 +107,7 @@ class Findings:
     per_query: dict[str, dict[str, float]] = field(repr=False, default_factory=dict)
     """Each measure of each query, NaN where it has no answer."""
     origin: dict[str, Any] = field(repr=False, default_factory=dict)
-    """How it was made: command, versions, checksums of the files."""
+    """The command, the versions, and a checksum of each file."""
 
     @property
     def is_drawn(self) -> bool:
