@@ -170,7 +170,10 @@ def _measure_row(found: MeasureFound, audit: Findings) -> list[str]:
     label = f"<strong>{escape(found.label)}</strong>"
     if math.isnan(found.value):
         return [label, question, "no answer", "–", answered]
-    return [label, question, words.measure_value(found), interval, answered]
+    value = words.measure_value(found)
+    if audit.is_drawn and found.lower_end is None:
+        value += " (right on average)"
+    return [label, question, value, interval, answered]
 
 
 def _worst(audit: Findings) -> str:
