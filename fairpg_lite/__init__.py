@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 from fairpg_lite.models import load_model, save_model
 from fairpg_lite.sweeps import tradeoff
 from fairpg_lite.figures import plot_tradeoff
+from fairpg_lite.auditing import Audit, audit
 
 # Not in __all__: `from fairpg_lite import *` must not need scikit-learn.
 _NEEDS_SKLEARN = ("FairRanker", "disparity_score")
@@ -88,6 +89,8 @@ __all__ = [
     "load_model",
     "tradeoff",
     "plot_tradeoff",
+    "audit",
+    "Audit",
 ]
 
 

@@ -17,8 +17,9 @@ from bs4 import BeautifulSoup, Tag
 
 ROOT = Path(__file__).resolve().parents[1]
 HTML = ROOT / "_build" / "html"
-# What only a screen needs: links to a heading, buttons, scripts, definitions that appear on a word.
-SCREEN_ONLY = "a.headerlink, button, script, style, .copybtn, [role=tooltip]"
+# What only a screen needs: links to a heading, buttons, scripts, definitions that appear on a word,
+# pages within the page.
+SCREEN_ONLY = "a.headerlink, button, script, style, .copybtn, [role=tooltip], iframe"
 # Folded code of a cell: it draws a figure or checks a sentence, and the notebook has it.
 FOLDED_CODE = ".cell.tag_hide-input > details, .cell.tag_hide-cell"
 

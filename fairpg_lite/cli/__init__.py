@@ -1,4 +1,4 @@
-"""The command line: `fairpg-lite fit | sweep | evaluate | rank`.
+"""The command line: `fairpg-lite fit | sweep | evaluate | rank | audit`.
 
 Each command is a file with its help, its options and what it does. Exit codes: 0 done, 1 failed,
 2 wrong call, 130 interrupted.
@@ -11,15 +11,21 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from fairpg_lite._version import __version__
-from fairpg_lite.cli import evaluating, fitting, ranking, sweeping
+from fairpg_lite.cli import auditing, evaluating, fitting, ranking, sweeping
 from fairpg_lite.cli.options import Parser, add_quiet
 from fairpg_lite.cli.output import DONE, FAILED, INTERRUPTED, WRONG_CALL, UsageError
 
-COMMANDS = {"fit": fitting, "sweep": sweeping, "evaluate": evaluating, "rank": ranking}
+COMMANDS = {
+    "fit": fitting,
+    "sweep": sweeping,
+    "evaluate": evaluating,
+    "rank": ranking,
+    "audit": auditing,
+}
 _DESCRIPTION = """\
 Fair rankings from the command line: train a Fair-PG-Rank policy on LETOR/SVMlight files,
-evaluate it, rank with it, or draw the trade-off between utility and fairness. Each command has
-examples: fairpg-lite COMMAND --help"""
+evaluate it, rank with it, draw the trade-off between utility and fairness, or audit lists that
+any ranker has shown. Each command has examples: fairpg-lite COMMAND --help"""
 _FORMAT = """\
 files: LETOR/SVMlight text, plain or compressed (.gz, .bz2, .xz), one document per line:
   <grade> qid:<query> <feature id>:<value> ... [# comment]"""
@@ -34,7 +40,10 @@ def make_parser() -> argparse.ArgumentParser:
     for name, command in COMMANDS.items():
         first_line = command.HELP.partition("\n")[0]
         inner = subparsers.add_parser(
-            name, help=first_line, description=command.HELP, epilog=_FORMAT
+            name,
+            help=first_line,
+            description=command.HELP,
+            epilog=None if command is auditing else _FORMAT,  # it reads no LETOR files
         )
         add_quiet(inner)
         command.add_arguments(inner)

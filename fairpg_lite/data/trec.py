@@ -17,13 +17,13 @@ from fairpg_lite.data.dataset import RankingDataset
 # scores, none of them is ever drawn before a retrieved one.
 _GAP = 1000.0
 
-_RUN_LINE = "qid Q0 doc rank score tag"
-_QRELS_LINE = "qid 0 doc grade"
+RUN_LINE = "qid Q0 doc rank score tag"
+QRELS_LINE = "qid 0 doc grade"
 
 PathName = str | os.PathLike[str]
 
 
-class _Line(NamedTuple):
+class Line(NamedTuple):
     """The words of a line, and where it stands."""
 
     place: str
@@ -67,8 +67,8 @@ def from_trec(run: PathName, qrels: PathName, groups: PathName | None = None) ->
     >>> data.info["unjudged"]
     1
     """
-    scores = _values_by_query(run, columns=6, column=4, meaning="score", form=_RUN_LINE)
-    grades = _values_by_query(qrels, columns=4, column=3, meaning="grade", form=_QRELS_LINE)
+    scores = values_by_query(run, columns=6, column=4, meaning="score", form=RUN_LINE)
+    grades = values_by_query(qrels, columns=4, column=3, meaning="grade", form=QRELS_LINE)
     queries = [query for query in scores if query in grades]
     if not queries:
         raise ValueError(
@@ -121,13 +121,13 @@ def from_trec(run: PathName, qrels: PathName, groups: PathName | None = None) ->
     )
 
 
-def _values_by_query(
+def values_by_query(
     path: PathName, *, columns: int, column: int, meaning: str, form: str
 ) -> dict[str, dict[str, float]]:
     """Return the number of each document of each query, both in the order of the file."""
     values: dict[str, dict[str, float]] = {}
-    for line in _lines(path):
-        _demand_columns(line, columns, form)
+    for line in lines_of(path):
+        demand_columns(line, columns, form)
         query = line.words[0]
         document = line.words[2]
         of_query = values.setdefault(query, {})
@@ -136,13 +136,13 @@ def _values_by_query(
                 f"{line.place}: document {document!r} of query {query!r} was there before; name "
                 "each document of a query once."
             )
-        of_query[document] = _number(line, column, meaning)
+        of_query[document] = number_in(line, column, meaning)
     if not values:
         raise ValueError(f"{os.fspath(path)}: the file is empty; give lines '{form}'.")
     return values
 
 
-def _number(line: _Line, column: int, meaning: str) -> float:
+def number_in(line: Line, column: int, meaning: str) -> float:
     """Return the finite number in a column."""
     word = line.words[column]
     try:
@@ -156,7 +156,7 @@ def _number(line: _Line, column: int, meaning: str) -> float:
 
 def _group_names(path: PathName, query_of_document: list[str], documents: list[str]) -> list[str]:
     """Return the group of each document."""
-    by_query, names = _names_by_key(path)
+    by_query, names = names_by_key(path)
     names_of_documents = []
     for query, document in zip(query_of_document, documents, strict=True):
         key = (query, document) if by_query else (document,)
@@ -169,14 +169,14 @@ def _group_names(path: PathName, query_of_document: list[str], documents: list[s
     return names_of_documents
 
 
-def _names_by_key(path: PathName) -> tuple[bool, Mapping[tuple[str, ...], str]]:
+def names_by_key(path: PathName) -> tuple[bool, Mapping[tuple[str, ...], str]]:
     """Return whether lines name queries; and the group by document, or by query and document."""
     names: dict[tuple[str, ...], str] = {}
     columns = 0
-    for line in _lines(path):
+    for line in lines_of(path):
         if columns == 0:
             columns = 3 if len(line.words) == 3 else 2
-        _demand_columns(line, columns, "qid doc label" if columns == 3 else "doc label")
+        demand_columns(line, columns, "qid doc label" if columns == 3 else "doc label")
         key = tuple(line.words[:-1])
         if key in names:
             raise ValueError(
@@ -186,7 +186,7 @@ def _names_by_key(path: PathName) -> tuple[bool, Mapping[tuple[str, ...], str]]:
     return columns == 3, names
 
 
-def _demand_columns(line: _Line, columns: int, form: str) -> None:
+def demand_columns(line: Line, columns: int, form: str) -> None:
     """Refuse a line with more or fewer words."""
     if len(line.words) != columns:
         raise ValueError(
@@ -194,7 +194,7 @@ def _demand_columns(line: _Line, columns: int, form: str) -> None:
         )
 
 
-def _lines(path: PathName) -> Iterator[_Line]:
+def lines_of(path: PathName) -> Iterator[Line]:
     """Yield the lines of a file that hold anything."""
     with open(path, "rb") as file:
         for number, raw in enumerate(file, 1):
@@ -205,4 +205,4 @@ def _lines(path: PathName) -> Iterator[_Line]:
                 raise ValueError(f"{place}: not UTF-8 text ({error.reason}).") from error
             words = text.split()
             if words:
-                yield _Line(place, words)
+                yield Line(place, words)

@@ -595,3 +595,50 @@ def _():
     from fairpg_lite.cli import fitting
 
     swap(fitting._holds_model_of, lambda out, identity: False)
+
+
+# --- audits ---
+
+
+@caught_by(
+    "module/test_audit.py::test_a_run_that_stops_early_is_not_completed",
+    "documents that were not shown get the exposure of the places behind",
+)
+def _():
+    from fairpg_lite.auditing import ShownLists
+
+    def completed(right):
+        def wrong(self, position_bias=None):
+            self.position_of = 1 + self._completed().argsort(-1)
+            return right(self, position_bias)
+
+        return wrong
+
+    swap_method(ShownLists, "exposure_by_list", completed)
+
+
+@caught_by(
+    "module/test_audit_bracket.py"
+    "::test_the_tangent_of_d_group_is_sign_of_one_half_and_size_of_the_other",
+    "sign and size of the lower end come from the same lists",
+)
+def _():
+    from fairpg_lite.auditing import bracket
+
+    right = bracket._halves
+
+    def wrong(exposure_by_list, splits):
+        first, _ = right(exposure_by_list, splits)
+        return first, first.clone()
+
+    swap(right, wrong)
+
+
+@caught_by(
+    "module/test_audit_page.py::test_names_are_text",
+    "names of groups are put into the page as they are",
+)
+def _():
+    from fairpg_lite.auditing import page
+
+    swap(page.escape, lambda text: text)

@@ -21,7 +21,7 @@ HEAVY = [
 
 # Each folder may import the files at the top and the folders before it. A folder that is not named
 # here may import everything, and only another such folder may import it.
-ORDER = ["", "data", "compiled", "training", "models", "sweeps", "cli"]
+ORDER = ["", "data", "compiled", "training", "models", "sweeps", "auditing", "cli"]
 # What starts or assembles the package, so that it knows everything.
 DOORS = {"", "__main__"}
 
