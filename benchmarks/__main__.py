@@ -17,6 +17,8 @@ NAMES = [
     "catalogue",
     "letor",
     "lp",
+    "rivals.errors",
+    "rivals.training",
 ]
 
 

@@ -1,0 +1,166 @@
+"""The rivals of chapter 8: each one's expectation over all lists is the gradient it estimates."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from benchmarks.rivals import kernels
+from benchmarks.rivals.errors import drawn
+from benchmarks.rivals.estimates import codes, exact_gradients, sampled_gradients
+from benchmarks.rivals.kernels import LEAVE_ONE_OUT, MEAN, NONE, PL_RANK, REINFORCE, TO_GO
+from benchmarks.rivals.problems import Trial, finest_exposure, subset_exposure
+from benchmarks.rivals.ways import BY_NAME, SAMPLED
+from fairpg_lite import PlackettLuce, position_bias
+from tests import oracles
+
+SCORES = np.array([0.7, -0.4, 1.1, 0.0])
+PULL = np.array([0.9, 0.1, -0.3, 0.5])
+KINDS = {"REINFORCE": REINFORCE, "reward-to-go": TO_GO, "PL-Rank": PL_RANK}
+
+
+def bias_of(n, k):
+    return position_bias(n, k=k, dtype=torch.float64).numpy()
+
+
+def all_lists(n):
+    return np.array(oracles.all_rankings(n))
+
+
+def probabilities(scores):
+    s = torch.tensor(scores)
+    return np.array(
+        [float(oracles.ranking_probability(s, r)) for r in oracles.all_rankings(len(s))]
+    )
+
+
+def true_gradient(scores, pull, bias):
+    s = torch.tensor(scores, requires_grad=True)
+
+    def earned(ranking):
+        return sum(bias[k] * pull[d] for k, d in enumerate(ranking))
+
+    return torch.autograd.grad(oracles.expectation(s, earned), s)[0].numpy()
+
+
+def expectation_over_pairs(scores, estimate):
+    """Of ``estimate(lists (2, n))``, over all pairs of lists."""
+    lists = all_lists(len(scores))
+    chance = probabilities(scores)
+    total = np.zeros(len(scores))
+    for pair in itertools.product(range(len(lists)), repeat=2):
+        total += chance[list(pair)].prod() * estimate(lists[list(pair)])
+    return total
+
+
+@pytest.mark.parametrize("k", [None, 2, 1])
+@pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
+@pytest.mark.parametrize("function", [kernels.gradient, kernels.gradient_by_definition])
+def test_a_list_is_right_on_average(kind, function, k):
+    for n in (2, 4):
+        scores, pull, bias = SCORES[:n], PULL[:n], bias_of(n, k)
+        shown = all_lists(n)[:, : min(k or n, n)].copy()
+        found = sum(
+            chance * function(np.exp(scores), shown[i : i + 1], pull, bias, kind, NONE)
+            for i, chance in enumerate(probabilities(scores))
+        )
+        np.testing.assert_allclose(found, true_gradient(scores, pull, bias), atol=1e-13)
+
+
+@pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
+def test_baselines_on_all_pairs_of_lists(kind):
+    bias = bias_of(4, None)
+    truth = true_gradient(SCORES, PULL, bias)
+
+    def estimate(baseline):
+        def of(lists):
+            return kernels.gradient(np.exp(SCORES), lists, PULL, bias, kind, baseline)
+
+        return expectation_over_pairs(SCORES, of)
+
+    np.testing.assert_allclose(estimate(LEAVE_ONE_OUT), truth, atol=1e-13)
+    found = estimate(MEAN)
+    if kind == PL_RANK:  # what a draw earns itself has no baseline, so it is not shrunk
+        assert np.linalg.norm(found) > 0.5 * np.linalg.norm(truth)
+    else:
+        np.testing.assert_allclose(found, truth / 2, atol=1e-13)
+
+
+def test_both_orders_of_summation_agree():
+    rng = np.random.default_rng(0)
+    for n, places in ((5, 5), (50, 50), (50, 7)):
+        scores = 5.0 * rng.standard_normal(n)
+        pull = rng.standard_normal(n)
+        weight = np.exp(scores)
+        lists = kernels.lists_of(weight, rng.standard_exponential((6, n)), places)
+        for kind, baseline in itertools.product(KINDS.values(), (NONE, MEAN, LEAVE_ONE_OUT)):
+            args = (weight, lists, pull, bias_of(n, places), kind, baseline)
+            one = kernels.gradient(*args)
+            np.testing.assert_allclose(one, kernels.gradient_by_definition(*args), atol=1e-11)
+
+
+@pytest.mark.slow  # Numba compiles them
+@pytest.mark.parametrize("way", SAMPLED, ids=lambda way: way.name)
+def test_many_lists_come_close(way):
+    # Of a smooth objective: every way, as the benchmark calls it, lists included.
+    trial = Trial("NDCG", 12, 1.0, queries=2)
+    source = np.random.default_rng(0)
+    if way.sobol:
+        source = torch.quasirandom.SobolEngine(12, scramble=True, seed=0)
+    waits = drawn(way, trial, 20_000, source)
+    found = sampled_gradients(
+        trial.scores, waits, codes(way, trial.bias), trial.problem, trial.times(1e-5)
+    )
+    error = np.linalg.norm(found - trial.truth) / np.linalg.norm(trial.truth)
+    assert error < (0.5 if way.baseline == NONE else 0.1)
+
+
+@pytest.mark.slow
+def test_only_exact_charges_are_unbiased_for_a_hinge():
+    # Two lists, all pairs of the 24: sampled charges miss the gradient of D_group, exact ones hit.
+    trial = Trial("NDCG - 10 D_group", 4, 1.0, queries=6, seed=3)
+    lists = all_lists(4)
+    # Waits that put the documents in a given order whatever their weights.
+    waits = np.array([1e9 ** np.argsort(ranking).astype(float) for ranking in lists])
+    off = {"REINFORCE, leave-one-out": [], "exact charges, leave-one-out": []}
+    for name, errors in off.items():
+        code = codes(BY_NAME[name], trial.bias)
+        expected = np.zeros_like(trial.truth)
+        chance = np.array([probabilities(row) for row in trial.scores])
+        for pair in itertools.product(range(24), repeat=2):
+            both = np.broadcast_to(waits[list(pair)], (6, 2, 4)).copy()
+            got = sampled_gradients(trial.scores, both, code, trial.problem, trial.times(1e-10))
+            expected += chance[:, list(pair)].prod(1)[:, None] * got
+        errors.append(np.abs(expected - trial.truth).max())
+    assert off["exact charges, leave-one-out"][0] < 1e-8
+    assert off["REINFORCE, leave-one-out"][0] > 0.01
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("objective", ["NDCG", "NDCG - 10 D_ind", "NDCG - 10 D_group"])
+def test_exact_agrees_with_subsets(objective):
+    trial = Trial(objective, 7, 2.0, queries=3)
+    found = exact_gradients(trial.scores, trial.problem, trial.times(1e-10))
+    np.testing.assert_allclose(found, trial.truth, atol=1e-8)
+
+
+def test_subsets_are_what_the_oracle_says():
+    scores = torch.tensor([[0.3, -1.0, 2.0, 0.0, 0.5]], dtype=torch.float64)
+    bias = position_bias(5, dtype=torch.float64)
+    expected = oracles.position_probs_by_subsets(scores[0]) @ bias
+    torch.testing.assert_close(subset_exposure(PlackettLuce(scores), None)[0], expected)
+    torch.testing.assert_close(finest_exposure(PlackettLuce(scores), None)[0], expected)
+
+
+@pytest.mark.parametrize("n", [6, 60])
+def test_lists_are_sorted_arrivals(n):
+    rng = np.random.default_rng(1)
+    weight = np.exp(rng.standard_normal(n))
+    waits = rng.standard_exponential((20, n))
+    for places in (1, n // 2, n):
+        lists = kernels.lists_of(weight, waits, places)
+        np.testing.assert_array_equal(lists, np.argsort(waits / weight, axis=1)[:, :places])
+    shown = kernels.mean_exposure(lists, bias_of(n, None), n)
+    assert math.isclose(shown.sum(), bias_of(n, None).sum())
