@@ -19,6 +19,7 @@ NAMES = [
     "lp",
     "rivals.errors",
     "rivals.training",
+    "rivals.prices",
 ]
 
 

@@ -15,6 +15,9 @@ from benchmarks.rivals.kernels import (
 from fairpg_lite.compiled.kernels.exact import exact_terms, fill_log_weights, race, time_count
 from fairpg_lite.compiled.kernels.objective import objective
 
+#: The lowest log-weight that drawn lists tell apart from lower ones.
+FARTHEST = -600.0
+
 
 @njit(error_model="numpy")
 def exact_exposure(scores, times):
@@ -38,7 +41,8 @@ def sampled_gradient(scores, waits, way, problem, times, q):
     kind, baseline, places, centred, exact_charges, by_definition = way
     n = len(scores)
     bias = problem.position_bias
-    weight = np.exp(scores - scores.max())
+    # A weight of zero would divide by itself; whoever is so far behind comes last anyway.
+    weight = np.exp(np.maximum(scores - scores.max(), FARTHEST))
     lists = lists_of(weight, waits, min(places, n))
     exposure = exact_exposure(scores, times) if exact_charges else mean_exposure(lists, bias, n)
     pull = objective(exposure, problem, q)[2]

@@ -38,7 +38,7 @@ def order_of(arrival, places):
     """The first ``places`` documents in the order of their times of arrival ``(n,)``."""
     n = len(arrival)
     if n < _SHORT:
-        order = np.empty(n, np.int64)
+        order = np.zeros(n, np.int64)
         for i in range(n):
             ahead = 0
             for j in range(n):
