@@ -67,8 +67,8 @@ def main() -> None:
         for name, samples in WAYS:
             means = []
             for lam in LAMS:
-                place = (name, samples, rate, lam)
-                at = [c for c in cells if (c["way"], c["samples"], c["rate"], c["lam"]) == place]
+                key = (name, samples, rate, lam)
+                at = [c for c in cells if (c["way"], c["samples"], c["rate"], c["lam"]) == key]
                 means.append(sum(c["d_group"] for c in at) / len(at))
             shown = "".join(f"{mean:>8.4f}" for mean in means)
             print(f"{name:<32}{samples:>6}{rate:>6}{shown}")
