@@ -92,6 +92,16 @@ def bias_like(where: str, bias: Tensor | None, like: Tensor) -> Tensor:
     return bias[:n].to(like)
 
 
+def paid_places(bias: Tensor) -> int:
+    """How many places a position bias ``(n,)`` pays, up to the last that is not zero; 1 at least.
+
+    >>> paid_places(torch.tensor([1.0, 0.0, 0.5, 0.0]))
+    3
+    """
+    paid = bias.nonzero()
+    return 1 if len(paid) == 0 else int(paid[-1]) + 1
+
+
 @lru_cache(maxsize=1024)
 @torch.inference_mode(False)
 def log2_bias(n: int, dtype: torch.dtype, device: torch.device) -> Tensor:

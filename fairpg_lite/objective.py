@@ -20,6 +20,7 @@ from fairpg_lite.metrics import Utility
 from fairpg_lite.policy import MakePolicy, PlackettLuce, Policy
 from fairpg_lite.pooling import POOLS, Pool, check_poolable, check_pooled_function, pooled_disparity
 from fairpg_lite.relevance import GAINS, MERITS, Gain, Merit, merit_of
+from fairpg_lite.reward_to_go import BASELINES
 
 #: Utilities that are linear in exposure; any other is a function of rankings.
 LINEAR_UTILITIES = ("ndcg", "dcg")
@@ -76,7 +77,8 @@ class Objective:
     samples: int = 10
     """Rankings drawn per query, the paper's S."""
     baseline: str | None = "mean"
-    """What is subtracted from a reward, "mean" (the paper), "loo" (unbiased) or None."""
+    """What is subtracted from a reward, "mean" (the paper), "loo" (unbiased) or None; with
+    ``reward_to_go`` also "uniform" (`PlackettLuce.sampled_exposure`)."""
     entropy: float = 0.0
     """Weight of the entropy of Softmax(scores), the paper's gamma."""
     merit: str | Merit = "identity"
@@ -104,13 +106,19 @@ class Objective:
     """What makes a policy of scores and mask; None is `PlackettLuce`. Another kind is trained with
     ``method="exact"``, by the gradient of its own exposure."""
 
+    reward_to_go: bool = field(default=False, metadata={"stored": "if changed"})
+    """Whether the exposure of a document pulls on the draws up to its own place only, instead of on
+    all draws of a ranking, as in the paper (`fairpg_lite.reward_to_go`); for ``method="sample"``
+    and a utility that is linear in exposure."""
+
     def __post_init__(self) -> None:
         self._demand_count("samples")
         self._demand_above_zero("tolerance")
         self._demand_zero_or_more("lam", "entropy")
         self._demand_choice("method", ("sample", "exact"), or_function=True)
         self._demand_choice("policy", (None,), or_function=True)
-        self._demand_choice("baseline", ("mean", "loo", None))
+        self._demand_choice("baseline", BASELINES)
+        self._demand_choice("reward_to_go", (True, False))
         self._demand_choice("utility", LINEAR_UTILITIES, or_function=True)
         self._demand_choice("disparity", (*DISPARITIES, None), or_function=True)
         self._demand_choice("merit", tuple(MERITS), or_function=True)
@@ -120,8 +128,9 @@ class Objective:
             function = self._disparity_function()
             name = self.disparity if isinstance(self.disparity, str) else "the disparity"
             check_pooled_function(type(self).__name__, name, function, self.pooled)
-        if self.needs_rankings and self.baseline is not None and self.samples < 2:
+        if self.needs_rankings and self.baseline in ("mean", "loo") and self.samples < 2:
             self._refuse("samples", f"baseline={self.baseline!r} needs at least two")
+        self._check_reward_to_go()
         if self.lam > 0 and self.disparity is None:
             self._refuse("lam", "there is no disparity to weigh; choose one, or lam=0")
 
@@ -181,7 +190,7 @@ class Objective:
         mask = None if bool(batch.mask.all()) else batch.mask
         policy = PlackettLuce(scores, mask) if self.policy is None else self.policy(scores, mask)
         rankings = None
-        if self.needs_rankings:
+        if not self.is_linear:  # else what pays for exposure is drawn where exposure is
             rankings = policy.sample((self.samples,), generator)
         exposure = self._exposure(policy, rankings, generator)
         utility = self._utility(policy, exposure, rankings, batch, mask, ideal)
@@ -256,7 +265,12 @@ class Objective:
         if callable(self.method):
             return self.method(policy, self.position_bias, generator)
         return policy.sampled_exposure(
-            self.position_bias, rankings=rankings, baseline=self.baseline
+            self.position_bias,
+            samples=self.samples,
+            generator=generator,
+            rankings=rankings,
+            baseline=self.baseline,
+            reward_to_go=self.reward_to_go,
         )
 
     def _entropy(self, policy: Policy, exposure: Tensor) -> Tensor:
@@ -324,6 +338,25 @@ class Objective:
         if isinstance(self.disparity, str):
             return DISPARITIES[self.disparity]
         return self.disparity
+
+    def _check_reward_to_go(self) -> None:
+        """Refuse reward-to-go, or its baseline, where it would do nothing or be wrong."""
+        if self.baseline == "uniform" and not self.reward_to_go:
+            self._refuse("baseline", "it is one for each draw; choose reward_to_go=True with it")
+        if not self.reward_to_go:
+            return
+        if not self.is_linear:
+            self._refuse(
+                "reward_to_go",
+                f"utility is {self.utility!r}, which is no function of exposure, so nobody can say "
+                "which draw earned what; choose 'ndcg' or 'dcg', or reward_to_go=False",
+            )
+        if self.method != "sample":
+            self._refuse(
+                "reward_to_go",
+                f"method is {self.method!r}, which differentiates no drawn rankings; choose "
+                "method='sample', or reward_to_go=False",
+            )
 
     def _refuse(self, name: str, remedy: str) -> None:
         raise ValueError(f"{type(self).__name__}: {name} is {getattr(self, name)!r}; {remedy}.")

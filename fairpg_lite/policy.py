@@ -23,7 +23,8 @@ from torch import Tensor
 from fairpg_lite import _check
 from fairpg_lite.birkhoff import decompose
 from fairpg_lite.exact import TOLERANCE, exact_exposure, exact_position_probs
-from fairpg_lite.exposure import bias_like, ranking_exposure
+from fairpg_lite.exposure import bias_like, paid_places, ranking_exposure
+from fairpg_lite.reward_to_go import BASELINES, reward_to_go_exposure
 
 
 @runtime_checkable
@@ -203,28 +204,94 @@ class PlackettLuce:
         generator: torch.Generator | None = None,
         rankings: Tensor | None = None,
         baseline: str | None = "mean",
+        reward_to_go: bool = False,
     ) -> Tensor:
         """The mean exposure over drawn rankings, differentiated as `expect` does.
 
         Put through any function of exposure, that is the paper's estimator of its gradient.
         Chapters 4, 7 and 8; Algorithm 1 of the paper.
 
+        Where the position bias ends in zeros, after place k, the later places pay nothing. Then
+        lists of k places are drawn, and the gradient is that of the log-probability of these k
+        draws (`log_prob` with ``k``). It has the same expectation, and much less variance if the
+        list is long.
+
         Args:
             position_bias: ``(n,)`` or longer; None is 1/log2(1+j).
             samples: How many rankings to draw; not used if ``rankings`` are given.
             generator: Where the noise comes from; None is torch's own stream.
-            rankings: ``(S, …, n)``, drawn before; None draws them here.
-            baseline: What is subtracted from a reward, as in `expect`.
+            rankings: ``(S, …, n)``, drawn before, or their first k places if no more are paid; None
+                draws them here.
+            baseline: What is subtracted from a reward, as in `expect`; with ``reward_to_go`` also
+                ``"uniform"``, what the documents that are left at a draw would earn in random
+                order. That one is unbiased, and one ranking is enough for it.
+            reward_to_go: Whether the exposure of a document pulls on the draws up to its own place
+                only (`fairpg_lite.reward_to_go`), instead of on all draws as in the paper.
 
         Returns:
             ``(…, n)``, the mean over the rankings.
+
+        >>> scores = torch.zeros(3, dtype=torch.float64, requires_grad=True)
+        >>> generator = torch.Generator().manual_seed(0)
+        >>> exposure = PlackettLuce(scores).sampled_exposure(
+        ...     samples=1000, generator=generator, baseline="uniform", reward_to_go=True
+        ... )
+        >>> exposure[0].backward()
+        >>> scores.grad.mul(50).round()  # the exact slopes are 0.12, -0.06, -0.06
+        tensor([ 6., -3., -3.], dtype=torch.float64)
         """
         _check.not_transformed("sampled_exposure")
+        n = self.scores.shape[-1]
         bias = bias_like("sampled_exposure", position_bias, self.scores)
+        # Of the whole position bias, so that the length a query is padded to does not matter.
+        places = n if position_bias is None else min(n, paid_places(position_bias))
         if rankings is None:
-            rankings = self.sample((samples,), generator=generator)
-        paid = ranking_exposure(rankings, bias, self.mask)
-        return self.expect(paid, rankings, baseline).to(self.dtype)
+            rankings = self.sample((samples,), generator, k=None if places == n else places)
+        if places == n and not reward_to_go:
+            paid = ranking_exposure(rankings, bias, self.mask)
+            return self.expect(paid, rankings, baseline).to(self.dtype)
+        lists = self._paid_lists(rankings, places)
+        _check_baseline("sampled_exposure", baseline, len(lists), reward_to_go)
+        return self._exposure_of_lists(lists, bias, baseline, reward_to_go).to(self.dtype)
+
+    def _exposure_of_lists(
+        self, lists: Tensor, bias: Tensor, baseline: str | None, reward_to_go: bool
+    ) -> Tensor:
+        """The mean exposure ``(…, n)`` of lists ``(S, …, k)``, with the slope of their draws."""
+        n = self.scores.shape[-1]
+        places = lists.shape[-1]
+        paid = bias.new_zeros(*lists.shape[:-1], n)
+        paid = paid.scatter(-1, lists, bias[:places].expand(lists.shape))
+        if self.mask is not None:
+            paid = paid * self.mask
+        mean = paid.mean(0)
+        if not (torch.is_grad_enabled() and self.scores.requires_grad):
+            return mean
+        if places == n:
+            steps = log_steps(self.scores, lists, self.mask)
+        else:
+            steps = log_first_steps(self._masked_scores(), lists)
+        if reward_to_go:
+            return reward_to_go_exposure(steps, mean, lists, bias, self.mask, baseline)
+        log_prob = steps.sum(-1, keepdim=True)
+        move = log_prob - log_prob.detach()
+        return _with_slope(mean, _advantage(paid, mean, baseline), move)
+
+    def _paid_lists(self, rankings: Tensor, places: int) -> Tensor:
+        """The first places ``(S, …, k)`` of rankings, which are checked."""
+        if rankings.shape[-1] < places:
+            raise ValueError(
+                f"sampled_exposure: rankings has {rankings.shape[-1]} places, and position_bias "
+                f"pays {places}; give at least as many."
+            )
+        lists = rankings[..., :places]
+        _check.first_places("sampled_exposure", lists, self.scores.shape, self.mask)
+        if lists.ndim == self.scores.ndim:
+            raise ValueError(
+                f"sampled_exposure: rankings has shape {tuple(rankings.shape)} for scores "
+                f"{tuple(self.scores.shape)}; put an axis of samples in front."
+            )
+        return lists
 
     def expect(self, values: Tensor, rankings: Tensor, baseline: str | None = "mean") -> Tensor:
         r"""Mean of values over drawn rankings, with the score-function estimator as gradient.
@@ -251,33 +318,17 @@ class PlackettLuce:
                 f"expect: values has shape {tuple(values.shape)}, rankings "
                 f"{tuple(rankings.shape)}; give a value per ranking, or per document."
             )
-        if baseline not in ("mean", "loo", None):
-            raise ValueError(f"expect: baseline is {baseline!r}; choose 'mean', 'loo' or None.")
-        if samples == 0:
-            raise ValueError("expect: there are 0 samples, which have no mean; draw one at least.")
-        if baseline is not None and samples < 2:
-            raise ValueError(
-                f"expect: {samples} sample(s) with baseline={baseline!r}; draw two at least, "
-                "or choose baseline=None."
-            )
+        _check_baseline("expect", baseline, samples, reward_to_go=False)
         mean = values.mean(0)
         if not (torch.is_grad_enabled() and self.scores.requires_grad):
             return mean
-        advantage = values.detach()
-        if baseline is not None:
-            advantage = advantage - mean.detach()
-        if baseline == "loo":
-            # What the mean of the others leaves: v - (sum - v)/(S - 1) = S/(S - 1) (v - mean).
-            advantage = advantage * (samples / (samples - 1))
         by_position = log_slopes(self.scores.detach(), rankings, self.mask)
         by_document = torch.zeros_like(by_position).scatter_(-1, rankings, by_position)
         # Zero as a number, so the mean keeps its value, and log pi's slope going backward.
         move = (by_document * (self.scores - self.scores.detach())).sum(-1)
         if values.ndim == rankings.ndim:
             move = move.unsqueeze(-1)
-        estimate = mean + (advantage * move).mean(0)
-        estimate.register_hook(lambda _: _check.differentiable_once("a mean over sampled rankings"))
-        return estimate
+        return _with_slope(mean, _advantage(values, mean, baseline), move)
 
     def position_probs(self, tolerance: float = TOLERANCE) -> Tensor:
         """Exact probability of each position (chapter 4, eq-04-fourier).
@@ -508,6 +559,28 @@ class FixedRanking:
         return metric(self.mode.unsqueeze(0)).squeeze(0)
 
 
+def _advantage(values: Tensor, mean: Tensor, baseline: str | None) -> Tensor:
+    """Values ``(S, …)`` less their baseline, given their mean ``(…)``."""
+    samples = len(values)
+    advantage = values.detach()
+    if baseline is not None:
+        advantage = advantage - mean.detach()
+    if baseline == "loo":
+        # What the mean of the others leaves: v - (sum - v)/(S - 1) = S/(S - 1) (v - mean).
+        advantage = advantage * (samples / (samples - 1))
+    return advantage
+
+
+def _with_slope(mean: Tensor, advantage: Tensor, move: Tensor) -> Tensor:
+    """The mean, which goes backward as the mean over samples of advantage times move.
+
+    ``move`` is zero as a number and has the slope of log pi.
+    """
+    estimate = mean + (advantage * move).mean(0)
+    estimate.register_hook(lambda _: _check.differentiable_once("a mean over sampled rankings"))
+    return estimate
+
+
 class Metric(Protocol):
     """A number for each ranking of a batch of queries."""
 
@@ -587,6 +660,24 @@ def _check_places(where: str, k: int, n: int) -> None:
         raise ValueError(f"{where}: k is {k!r}; give a whole number from 1.")
     if k > n:
         raise ValueError(f"{where}: k is {k} and there are {n} documents; give at most {n}.")
+
+
+def _check_baseline(where: str, baseline: str | None, samples: int, reward_to_go: bool) -> None:
+    """Refuse an unknown baseline, and one that so many samples do not have."""
+    if baseline == "uniform" and not reward_to_go:
+        raise ValueError(
+            f"{where}: baseline='uniform' is one for each draw, which needs reward_to_go=True of "
+            "sampled_exposure; choose 'mean', 'loo' or None."
+        )
+    if baseline not in BASELINES:
+        raise ValueError(f"{where}: baseline is {baseline!r}; choose 'mean', 'loo' or None.")
+    if samples == 0:
+        raise ValueError(f"{where}: there are 0 samples, which have no mean; draw one at least.")
+    if baseline in ("mean", "loo") and samples < 2:
+        raise ValueError(
+            f"{where}: {samples} sample(s) with baseline={baseline!r}; draw two at least, "
+            "or choose baseline=None."
+        )
 
 
 def _check_sample_shape(sample_shape: tuple[int, ...]) -> None:

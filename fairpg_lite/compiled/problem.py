@@ -25,6 +25,7 @@ BASELINES = {
     None: arguments.NO_BASELINE,
     "mean": arguments.MEAN,
     "loo": arguments.LEAVE_ONE_OUT,
+    "uniform": arguments.UNIFORM,
 }
 
 
@@ -62,6 +63,8 @@ def problem_of(dataset: RankingDataset, objective: Objective, dtype: torch.dtype
         lam=float(objective.lam),
         samples=objective.samples if objective.method == "sample" else 0,
         baseline=BASELINES[objective.baseline],
+        reward_to_go=objective.reward_to_go,
+        places=exposure.paid_places(position_bias),
         disparity=disparity,
     )
 

@@ -59,7 +59,7 @@ class FairRanker(BaseEstimator):  # type: ignore[misc]
         utility: "ndcg", "dcg", or a function of rankings.
         method: "sample", "exact", or an estimator of your own.
         samples: Rankings drawn per query.
-        baseline: "mean", "loo" or None.
+        baseline: "mean", "loo" or None, or "uniform" with ``reward_to_go``.
         entropy: Weight of the entropy.
         merit: "identity", "square", "sqrt" or a function of relevance.
         position_bias: Attention per position ``(n,)``; None is 1/log2(1+j).
@@ -68,6 +68,7 @@ class FairRanker(BaseEstimator):  # type: ignore[misc]
         pooled: Which documents the disparity compares: "query", those of each query; or "dataset",
             those of a batch as one list. Arrays have no document ids for "item".
         policy: What makes a policy of scores and mask; None is Plackett-Luce.
+        reward_to_go: Whether a document's exposure pulls on the draws up to its place only.
         optimizer: "adam", "sgd", or what makes one, such as ``torch.optim.AdamW``.
         lr: Learning rate.
         lr_decay: Factor on the learning rate after every epoch.
@@ -108,6 +109,7 @@ class FairRanker(BaseEstimator):  # type: ignore[misc]
         gain: str | Gain = "exponential",
         pooled: str = "query",
         policy: MakePolicy | None = None,
+        reward_to_go: bool = False,
         optimizer: str | MakeOptimizer = "adam",
         lr: float = 1e-3,
         lr_decay: float = 1.0,
@@ -133,6 +135,7 @@ class FairRanker(BaseEstimator):  # type: ignore[misc]
         self.gain = gain
         self.pooled = pooled
         self.policy = policy
+        self.reward_to_go = reward_to_go
         self.optimizer = optimizer
         self.lr = lr
         self.lr_decay = lr_decay

@@ -302,7 +302,47 @@ def _():
     swap(ideal_dcg, lambda *args, k=None, **options: ideal_dcg(*args, **options))
 
 
+@caught_by(
+    "module/test_reward_to_go.py::test_unbiased_over_all_pairs_of_rankings",
+    "reward-to-go forgets the document of the draw itself",
+)
+def _():
+    from fairpg_lite import reward_to_go
+
+    right = reward_to_go._sum_from_here_on
+    swap(right, lambda values: right(values) - values)
+
+
+@caught_by(
+    "module/test_reward_to_go.py::test_unbiased_over_all_pairs_of_rankings",
+    "a list of k places without the draws of those that are not shown",
+)
+def _():
+    from fairpg_lite import policy
+
+    def of_the_shown_only(masked_scores, places):
+        placed = masked_scores.expand(*places.shape[:-1], masked_scores.shape[-1]).gather(
+            -1, places
+        )
+        return placed - placed.flip(-1).logcumsumexp(-1).flip(-1)
+
+    swap(policy.log_first_steps, of_the_shown_only)
+
+
 # --- compiled loops, which run as Python here ---
+
+
+@caught_by(f"{COMPILED}::test_reward_to_go", "all draws answer for the whole reward, compiled")
+def _():
+    from fairpg_lite.compiled.kernels import sampled
+
+    right = sampled.rewards_to_go
+
+    def whole_rewards(*given):
+        weights = right(*given)
+        return np.repeat(weights[:, :1], weights.shape[1], axis=1)
+
+    swap(right, whole_rewards)
 
 
 @caught_by(f"{COMPILED}::test_a_few_queries", "the indicator forgotten, compiled")

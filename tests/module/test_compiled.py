@@ -281,6 +281,31 @@ def test_other_position_biases(bias, method):
     same(data, TrainConfig(**group), scored(scores), [([torch.tensor([2])], 0.0, 1.0)])
 
 
+TO_GO = {
+    "whole lists": None,
+    "three places": torch.tensor([1.0, 0.5, 0.2, *[0.0] * 9]).double(),
+}
+
+
+@pytest.mark.parametrize("places", TO_GO)
+@pytest.mark.parametrize("baseline", ["mean", "loo", "uniform", None])
+def test_reward_to_go(baseline, places):
+    """On ragged queries, and with scores so far apart that weights vanish."""
+    data = ragged(6, [10, 3, 12, 1, 2], groups=2)
+    config = TrainConfig(
+        lam=1.0,
+        samples=4,
+        baseline=baseline,
+        reward_to_go=True,
+        position_bias=TO_GO[places],
+        optimizer="sgd",
+    )
+    batches = [torch.tensor([0, 1, 4]), torch.tensor([2]), torch.tensor([3])]
+    for spread in (1.0, 600.0):
+        scores = spread * torch.randn(28, generator=torch.Generator().manual_seed(1)).double()
+        same(data, config, scored(scores), [(batches, 0.0, 1.0)])
+
+
 def test_pieces_and_a_bias_change_nothing(monkeypatch):
     """One call per epoch, one per query, or one for a few."""
     data = ragged(7, [5, 3, 8, 2, 6], features=4)

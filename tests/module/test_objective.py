@@ -10,6 +10,7 @@ from fairpg_lite import (
     RankingDataset,
     TrainConfig,
     average_precision,
+    err,
     evaluate,
     fit,
     group_disparity,
@@ -85,11 +86,20 @@ def test_no_gradient_is_made_where_none_is_wanted():
         ({"gain": "cubic"}, "gain is 'cubic'; choose one of 'exponential', 'linear'"),
         ({"lam": float("inf")}, "lam is inf"),
         ({"tolerance": float("nan")}, "tolerance is nan"),
+        ({"samples": 1}, "samples is 1; baseline='mean' needs at least two"),
+        ({"reward_to_go": 1.5}, "reward_to_go is 1.5; choose one of True, False"),
+        ({"reward_to_go": True, "utility": err}, "reward_to_go is True; utility .* no function of"),
+        ({"reward_to_go": True, "method": "exact"}, "reward_to_go is True; method is 'exact'"),
+        ({"baseline": "uniform"}, "baseline is 'uniform'; .* reward_to_go=True"),
     ],
 )
 def test_settings_are_refused_by_name(changes, message):
     with pytest.raises(ValueError, match=f"TrainConfig: {message}"):
         TrainConfig(**changes)
+
+
+def test_one_ranking_is_enough_for_the_uniform_baseline():
+    assert TrainConfig(samples=1, baseline="uniform", reward_to_go=True).samples == 1
 
 
 def test_whole_numbers_may_come_from_numpy():

@@ -18,6 +18,7 @@ GROUP_GAP = 3
 NO_BASELINE = 0
 MEAN = 1
 LEAVE_ONE_OUT = 2
+UNIFORM = 3
 
 
 class Problem(NamedTuple):
@@ -42,7 +43,11 @@ class Problem(NamedTuple):
     samples: int
     """Rankings drawn per query; 0 is exact exposure."""
     baseline: int
-    """`NO_BASELINE`, `MEAN` or `LEAVE_ONE_OUT`."""
+    """`NO_BASELINE`, `MEAN`, `LEAVE_ONE_OUT` or `UNIFORM`."""
+    reward_to_go: bool
+    """Whether each draw answers for what is paid from its place on only."""
+    places: int
+    """How many places are paid at most."""
     disparity: int
     """`NO_DISPARITY`, `D_IND`, `D_GROUP` or `GROUP_GAP`."""
 

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from fairpg_lite.compiled.kernels.arguments import LEAVE_ONE_OUT, NO_BASELINE
+from fairpg_lite.compiled.kernels.arguments import LEAVE_ONE_OUT, NO_BASELINE, UNIFORM
 from fairpg_lite.compiled.kernels.kernel import kernel
 from fairpg_lite.compiled.kernels.numerics import WIDE, rank_of
 from fairpg_lite.compiled.kernels.objective import objective
@@ -20,9 +20,18 @@ def sampled_terms(scores, noise, problem, q, slope):
     ranks = drawn_ranks(scores, noise)
     exposure = mean_exposure(ranks, problem.position_bias)
     utility, disparity, pull = objective(exposure, problem, q)
+    places = min(problem.places, len(scores))
+    if problem.reward_to_go:
+        weights = rewards_to_go(ranks, pull, problem.position_bias, places, problem.baseline)
+        add_gradient_of_draws(scores, ranks, weights, slope)
+        return utility, disparity
     rewards = rewards_of(ranks, pull, problem.position_bias)
     subtract_baseline(rewards, problem.baseline)
-    add_policy_gradient(scores, ranks, rewards, slope)
+    if places < len(scores):
+        weights = np.repeat(rewards, places).reshape((len(rewards), places))
+        add_gradient_of_draws(scores, ranks, weights, slope)
+    else:
+        add_policy_gradient(scores, ranks, rewards, slope)
     return utility, disparity
 
 
@@ -127,3 +136,99 @@ def chances_from_logs(placed, remaining):
     for k in range(n):
         picked = np.logaddexp(picked, -remaining[k])
         placed[k] = math.exp(placed[k] + picked)
+
+
+@kernel
+def rewards_to_go(ranks, pull, position_bias, places, baseline):
+    """The weight of each draw's slope ``(S, places)``: what is paid from its place on.
+
+    `fairpg_lite.reward_to_go.draw_weights` over S, draw by draw.
+    """
+    samples, n = ranks.shape
+    weights = np.empty((samples, places))
+    placed = np.empty(n)
+    for s in range(samples):
+        for i in range(n):
+            placed[ranks[s, i]] = pull[i]
+        to_go = 0.0
+        pull_left = 0.0
+        bias_left = 0.0
+        for k in range(n - 1, -1, -1):
+            pull_left = pull_left + placed[k]
+            bias_left = bias_left + position_bias[k]
+            to_go = to_go + placed[k] * position_bias[k]
+            if k < places:
+                weights[s, k] = to_go
+                if baseline == UNIFORM:  # in random order, all that are left are paid alike
+                    weights[s, k] -= pull_left / (n - k) * bias_left
+    if baseline == UNIFORM:
+        weights /= samples
+    else:
+        for k in range(places):
+            subtract_baseline(weights[:, k], baseline)
+    return weights
+
+
+@kernel
+def add_gradient_of_draws(scores, ranks, weights, slope):
+    """Add the sum over the draws of ``weights (S, places)`` times the slope of their logarithm.
+
+    Later draws count nothing. A draw moves the document that it takes up, and all that are left, by
+    their chances, down.
+    """
+    samples, n = ranks.shape
+    places = weights.shape[1]
+    wide = scores.max() - scores.min() > WIDE
+    shifted = scores - scores.max()
+    weight = np.exp(shifted)
+    placed = np.empty(n)
+    remaining = np.empty(n)
+    lost = np.empty(n)
+    for s in range(samples):
+        for i in range(n):
+            placed[ranks[s, i]] = shifted[i] if wide else weight[i]
+        if wide:
+            losses_from_logs(placed, remaining, weights[s], lost)
+        else:
+            losses_from_weights(placed, remaining, weights[s], lost)
+        for i in range(n):
+            if ranks[s, i] < places:
+                slope[i] += weights[s, ranks[s, i]]
+            slope[i] -= lost[ranks[s, i]]
+
+
+@kernel
+def losses_from_weights(placed, remaining, draws, lost):
+    """Fill in, for the document at each place, its chances at each draw times the draw's weight.
+
+    ``placed (n,)`` holds the weights of the documents, ``remaining (n,)`` is overwritten by their
+    sums from a place on, and ``draws (places,)`` are the weights of the draws.
+    """
+    n = len(placed)
+    left = 0.0
+    for k in range(n - 1, -1, -1):
+        left = left + placed[k]
+        remaining[k] = left
+    picked = 0.0
+    for k in range(n):
+        if k < len(draws):
+            picked = picked + draws[k] / remaining[k]
+        lost[k] = placed[k] * picked
+
+
+@kernel
+def losses_from_logs(placed, remaining, draws, lost):
+    """`losses_from_weights` for the logarithms of weights that exp() would lose."""
+    n = len(placed)
+    left = -np.inf
+    for k in range(n - 1, -1, -1):
+        left = np.logaddexp(left, placed[k])
+        remaining[k] = left
+    gained = -np.inf  # logarithms of the sums of positive and of negative terms
+    given = -np.inf
+    for k in range(n):
+        if k < len(draws) and draws[k] > 0:
+            gained = np.logaddexp(gained, math.log(draws[k]) - remaining[k])
+        elif k < len(draws) and draws[k] < 0:
+            given = np.logaddexp(given, math.log(-draws[k]) - remaining[k])
+        lost[k] = math.exp(placed[k] + gained) - math.exp(placed[k] + given)
