@@ -13,7 +13,8 @@ differ in what they multiply "picked minus expected" of a draw with:
 
 PL-Rank-1 is reward-to-go without a baseline. PL-Rank-3 (SIGIR 2022) has the values of PL-Rank-2 and
 sums them up in another order. A baseline is taken for each place, from the same place of the
-other lists.
+other lists; or it is what the documents that are left before the draw would earn on average if they
+were placed at random (the package's ``baseline="uniform"``), which one list has by itself.
 """
 
 import numpy as np
@@ -28,6 +29,7 @@ PL_RANK = 2
 NONE = 0
 MEAN = 1
 LEAVE_ONE_OUT = 2
+UNIFORM = 3  # what the documents that are left would earn in random order; not for REINFORCE
 
 # Queries that are shorter than this are sorted by counting, longer ones by numpy's sort.
 _SHORT = 40
@@ -86,7 +88,9 @@ def advantages(lists, pull, bias, kind, baseline):
         if kind == REINFORCE:
             for k in range(places):
                 result[s, k] = to_come
-    if baseline != NONE:
+    if baseline == UNIFORM:
+        subtract_uniform(result, lists, pull, bias, kind)
+    elif baseline != NONE:
         for k in range(places):
             mean = 0.0
             for s in range(samples):
@@ -97,6 +101,24 @@ def advantages(lists, pull, bias, kind, baseline):
         if baseline == LEAVE_ONE_OUT:
             result *= samples / (samples - 1)
     return result
+
+
+@njit(error_model="numpy", cache=True)
+def subtract_uniform(by_draw, lists, pull, bias, kind):
+    """Subtract what is left before each draw, placed at random, from ``by_draw (S, places)``."""
+    samples, places = lists.shape
+    n = len(pull)
+    to_come = np.empty(places)  # position bias from place k on, or after it
+    behind = 0.0
+    for k in range(places - 1, -1, -1):
+        to_come[k] = behind if kind == PL_RANK else behind + bias[k]
+        behind += bias[k]
+    total = pull.sum()
+    for s in range(samples):
+        left = total
+        for k in range(places):
+            by_draw[s, k] -= left / (n - k) * to_come[k]
+            left -= pull[lists[s, k]]
 
 
 @njit(error_model="numpy", cache=True)

@@ -43,12 +43,13 @@ LISTS = (
     ("REINFORCE, mean", 10),
     ("REINFORCE, mean", 100),
     ("reward-to-go, leave-one-out", 10),
+    ("reward-to-go, uniform", 1),
+    ("reward-to-go, uniform", 10),
     ("PL-Rank-3", 10),
-    ("PL-Rank-3, centred", 1),
     ("PL-Rank-3, centred", 10),
     ("PL-Rank-3, leave-one-out", 10),
     ("exact charges, leave-one-out", 10),
-    ("exact charges, reward-to-go", 10),
+    ("exact charges, reward-to-go, uniform", 10),
     (EXACT, 0),
 )
 

@@ -2,7 +2,15 @@
 
 from dataclasses import dataclass
 
-from benchmarks.rivals.kernels import LEAVE_ONE_OUT, MEAN, NONE, PL_RANK, REINFORCE, TO_GO
+from benchmarks.rivals.kernels import (
+    LEAVE_ONE_OUT,
+    MEAN,
+    NONE,
+    PL_RANK,
+    REINFORCE,
+    TO_GO,
+    UNIFORM,
+)
 
 
 @dataclass(frozen=True)
@@ -13,7 +21,7 @@ class Way:
     kind: int
     """What a draw is multiplied with, `REINFORCE`, `TO_GO` or `PL_RANK`."""
     baseline: int = NONE
-    """What is subtracted from it, `NONE`, `MEAN` or `LEAVE_ONE_OUT`."""
+    """What is subtracted from it, `NONE`, `MEAN`, `LEAVE_ONE_OUT` or `UNIFORM`."""
     first_places: bool = True
     """Whether a list ends at the last place that pays. Else all documents are drawn, and draws
     that pay nothing count, too."""
@@ -30,7 +38,7 @@ class Way:
     @property
     def fewest(self) -> int:
         """The least number of lists that this way can do with."""
-        return 1 if self.baseline == NONE else 2
+        return 1 if self.baseline in (NONE, UNIFORM) else 2
 
 
 #: The paper's own way, and the one that the package has by ``baseline="loo"``.
@@ -46,7 +54,9 @@ EXACT_CHARGES = Way(
     first_places=False,
     exact_charges=True,
 )
-EXACT_CHARGES_TO_GO = Way("exact charges, reward-to-go", TO_GO, LEAVE_ONE_OUT, exact_charges=True)
+EXACT_CHARGES_TO_GO = Way(
+    "exact charges, reward-to-go, uniform", TO_GO, UNIFORM, exact_charges=True
+)
 
 SAMPLED = (
     Way("REINFORCE, no baseline", REINFORCE, first_places=False),
@@ -55,13 +65,15 @@ SAMPLED = (
     LOO,
     Way("REINFORCE, leave-one-out, first places", REINFORCE, LEAVE_ONE_OUT),
     TO_GO_LOO,
+    Way("reward-to-go, uniform", TO_GO, UNIFORM),
     Way("PL-Rank-1", TO_GO, by_definition=True),
     Way("PL-Rank-2", PL_RANK, by_definition=True),
     PL_RANK_3,
     Way("PL-Rank-3, centred", PL_RANK, centred=True),
     PL_RANK_3_LOO,
+    Way("PL-Rank-3, uniform", PL_RANK, UNIFORM),
     Way("Sobol, leave-one-out", REINFORCE, LEAVE_ONE_OUT, first_places=False, sobol=True),
-    Way("Sobol, reward-to-go", TO_GO, LEAVE_ONE_OUT, sobol=True),
+    Way("Sobol, reward-to-go, uniform", TO_GO, UNIFORM, sobol=True),
     EXACT_CHARGES,
     EXACT_CHARGES_TO_GO,
 )
