@@ -8,6 +8,5 @@
 `learning`      training with each of them in one compiled loop
 `training`      the objective that each reaches, for the time that it takes
 `prices`        what a lambda buys, by gradient and step size
-`reading`       the stored tables: who is how far ahead, with intervals
 =============== ==================================================================================
 """
