@@ -18,6 +18,8 @@ from torch import Tensor
 
 from fairpg_lite._check import differentiable_once
 from fairpg_lite._memory import pieces
+from fairpg_lite.exposure import paid_places, position_bias
+from fairpg_lite.first_places import first_places_exposure, is_short
 from fairpg_lite.nodes import discount_nodes, log_weights, named_nodes, reachable, times
 
 #: Default accuracy of exact exposure, with errors of about 1e-11 in v and 1e-9 in its gradient.
@@ -42,7 +44,12 @@ def exact_exposure(
         ``(…, n)``, with an exact gradient in the scores.
     """
     n = scores.shape[-1]
-    bias = None if position_bias is None else position_bias[:n]
+    bias = None
+    if position_bias is not None:
+        places = paid_places(position_bias)
+        if is_short(places, n):
+            return first_places_exposure(scores, position_bias[:places], mask, tolerance)
+        bias = position_bias[:n]
     tolerance = reachable(tolerance, scores.dtype)
     nodes, coefficients = discount_nodes(n, bias, tolerance, scores.dtype)
     log_w = log_weights(scores, mask, tolerance)
@@ -106,6 +113,10 @@ def exact_err(
         ``(…)``, without a gradient.
     """
     n = scores.shape[-1]
+    if k is not None and is_short(k, n):
+        bias = position_bias(k, "reciprocal", dtype=torch.float64)
+        inspected = first_places_exposure(scores, bias, mask, tolerance, 1.0 - satisfied)
+        return (inspected * satisfied).sum(-1)
     tolerance = reachable(tolerance, scores.dtype)
     nodes, coefficients = named_nodes("reciprocal", n, k, tolerance, scores.dtype)
     log_w = log_weights(scores, mask, tolerance)

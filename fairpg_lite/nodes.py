@@ -16,10 +16,19 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from fairpg_lite._memory import pieces
 from fairpg_lite.exposure import position_bias
 
 # A longer sum of real powers is slower than the circle, which is exact.
 _MOST_NODES = 40
+# Up to this length the Hankel matrix is taken apart as a whole.
+_LONGEST_DENSE = 2048
+# On longer lists no sum is sought that is more accurate than this.
+_FINEST_LONG = 1e-10
+# Random directions that span all that is needed of a large Hankel matrix.
+_DIRECTIONS = _MOST_NODES + 12
+# Up to this length a position bias that is no short sum of powers may have nodes on a circle.
+_LONGEST_CIRCLE = 8192
 
 # --- Nodes -------------------------------------------------------------------------------------
 
@@ -89,6 +98,7 @@ def _fitted_nodes(bias: bytes, tolerance: float, dtype: torch.dtype) -> tuple[Te
     values = np.frombuffer(bias, dtype=np.float64)
     power_sum = exponential_sum(values, tolerance)
     if power_sum is None:
+        _check_circle(len(values))
         power_sum = circle(values, tolerance)
     nodes, coefficients = power_sum
     node_dtype = dtype if np.isrealobj(nodes) else dtype.to_complex()
@@ -114,6 +124,8 @@ def exponential_sum(values: np.ndarray, tolerance: float) -> tuple[np.ndarray, n
     (0.5, 3.0)
     """
     n = len(values)
+    if n > _LONGEST_DENSE:
+        return _long_exponential_sum(values, max(tolerance, _FINEST_LONG))
     rows = n // 2 + 1
     hankel = np.lib.stride_tricks.sliding_window_view(values, n - rows + 1)
     left = np.linalg.svd(hankel, full_matrices=False)[0]
@@ -122,8 +134,7 @@ def exponential_sum(values: np.ndarray, tolerance: float) -> tuple[np.ndarray, n
         basis = left[:, :count]
         shift = np.linalg.lstsq(basis[:-1], basis[1:], rcond=None)[0]
         z = np.linalg.eigvals(shift)
-        # A negative or tiny node would let a factor of the race vanish; one above 1 would grow.
-        if np.iscomplexobj(z) or z.min() < 1e-4 or z.max() > 1.0 + 1e-9:
+        if not _are_admissible(z):
             continue
         z = np.minimum(z, 1.0)
         powers = z ** np.arange(n)[:, None]
@@ -131,6 +142,94 @@ def exponential_sum(values: np.ndarray, tolerance: float) -> tuple[np.ndarray, n
         if np.abs(powers @ a - values).max() <= tolerance:
             return z, a
     return None
+
+
+def _are_admissible(nodes: np.ndarray) -> bool:
+    """Whether nodes are real and in their range.
+
+    A negative or tiny node would let a factor of the race vanish; one above 1 would grow.
+    """
+    return not (np.iscomplexobj(nodes) or nodes.min() < 1e-4 or nodes.max() > 1.0 + 1e-9)
+
+
+def _long_exponential_sum(
+    values: np.ndarray, tolerance: float
+) -> tuple[np.ndarray, np.ndarray] | None:
+    """`exponential_sum` of a long list, in time and memory that grow like its length.
+
+    The leading singular vectors are sought in a random subspace, the coefficients are fitted at
+    positions that lie ever further apart, and the error is looked at everywhere.
+    """
+    left = _leading_vectors(values)
+    positions = _thinned_positions(len(values))
+    for count in range(1, _MOST_NODES + 1):
+        basis = left[:, :count]
+        # Least squares as in `exponential_sum`: the columns are orthonormal but for the last row.
+        gram = np.eye(count) - np.outer(basis[-1], basis[-1])
+        z = np.linalg.eigvals(np.linalg.solve(gram, basis[:-1].T @ basis[1:]))
+        if not _are_admissible(z):
+            continue
+        z = np.minimum(z, 1.0)
+        a = np.linalg.lstsq(z ** positions[:, None], values[positions], rcond=None)[0]
+        if _largest_error(values, z, a) <= tolerance:
+            return z, a
+    return None
+
+
+def _leading_vectors(values: np.ndarray) -> np.ndarray:
+    """The leading left singular vectors ``(n / 2 + 1, 52)`` of the Hankel matrix of ``values``.
+
+    The matrix times a vector is a convolution, so that it is never written down. Its singular
+    values fall so fast that a few random directions hold all that counts (Halko, Martinsson and
+    Tropp 2011).
+    """
+    n = len(values)
+    rows = n // 2 + 1
+    columns = n - rows + 1
+    length = 1 << (n + rows).bit_length()
+    spectrum = np.fft.rfft(values, length)
+
+    def times(vectors: np.ndarray, count: int) -> np.ndarray:
+        """The matrix with ``count`` rows times ``vectors (m, columns)``, ``(count, m)``."""
+        first = vectors.shape[1] - 1
+        out = np.empty((count, len(vectors)))
+        for number, vector in enumerate(vectors):
+            convolved = np.fft.irfft(spectrum * np.fft.rfft(vector[::-1], length), length)
+            out[:, number] = convolved[first : first + count]
+        return out
+
+    directions = np.random.default_rng(0).standard_normal((_DIRECTIONS, columns))
+    basis = np.linalg.qr(times(directions, rows))[0]
+    # The matrix within that basis, turned so that its leading directions come first.
+    small = times(basis.T, columns)
+    turn = np.linalg.svd(np.linalg.qr(small)[1].T)[0]
+    return np.asarray(basis @ turn)
+
+
+def _thinned_positions(n: int) -> np.ndarray:
+    """The first 64 of ``range(n)``, and some 600 up to the last, ever further apart."""
+    spread = np.geomspace(64, n - 1, 600).astype(np.int64)
+    return np.unique(np.concatenate([np.arange(64), spread]))
+
+
+def _largest_error(values: np.ndarray, nodes: np.ndarray, coefficients: np.ndarray) -> float:
+    """The largest distance of a sum of powers from ``values (n,)``."""
+    largest = 0.0
+    for part in pieces(len(values), 8 * len(nodes)):
+        positions = np.arange(len(values))[part]
+        fitted = (nodes ** positions[:, None]) @ coefficients
+        largest = max(largest, float(np.abs(fitted - values[part]).max()))
+    return largest
+
+
+def _check_circle(n: int) -> None:
+    """Refuse a position bias that would need more nodes than anybody waits for."""
+    if n > _LONGEST_CIRCLE:
+        raise ValueError(
+            f"exposure: position_bias has {n} positions and is no short sum of powers, so that "
+            f"exact exposure would need {n // 2 + 1} nodes; give a smooth one in double precision, "
+            "one that ends in zeros after a few positions, or use sampled_exposure."
+        )
 
 
 def circle(values: np.ndarray, tolerance: float) -> tuple[np.ndarray, np.ndarray]:
@@ -328,6 +427,92 @@ def times(log_w: Tensor, nodes: Tensor, tolerance: float) -> tuple[Tensor, Tenso
     """
     grid = grid_parameters(log_w.shape[-1], nodes, tolerance)
     return _times_of(grid, log_w)
+
+
+@lru_cache(maxsize=256)
+def first_grid(places: int, tolerance: float) -> TimeGrid:
+    """The grid of log-times for exposure of which only the first positions are paid.
+
+    Args:
+        places: How many positions are paid.
+        tolerance: The accuracy of the integral.
+
+    Returns:
+        Where the grid begins, and its step.
+    """
+    digits = -math.log(tolerance)
+    # The integrand is a sum of terms like t^k exp(-t). Shifted by an angle into the complex plane
+    # of log t it grows by cos(angle)^-k at most, and a trapezoid sum errs by that times
+    # exp(-2 pi angle / step): the longest step for which an angle keeps this below the tolerance.
+    step = 0.0
+    for angle in (0.01 * number for number in range(1, 157)):
+        growth = -places * math.log(math.cos(angle))
+        step = max(step, 2.0 * math.pi * angle / (digits + growth))
+    return _grid_of_step(step, tolerance)
+
+
+@lru_cache(maxsize=256)
+def enough_arrivals(places: int, tolerance: float) -> float:
+    """The expected number of arrivals at which fewer than ``places`` are negligible.
+
+    A sum of coins of mean m is below k with probability at most exp(-m + k + k log(m / k)), by
+    Chernoff's bound.
+
+    Args:
+        places: How many positions are paid, k.
+        tolerance: The probability that counts as negligible.
+
+    Returns:
+        The m at which the bound is ``tolerance``.
+
+    >>> round(enough_arrivals(1, 1e-10), 2)
+    27.33
+    """
+    digits = -math.log(tolerance)
+    mean = places + digits
+    for _ in range(100):
+        mean = places + digits + places * math.log(mean / places)
+    return mean
+
+
+def first_times(log_w: Tensor, places: int, tolerance: float) -> tuple[Tensor, Tensor]:
+    """Log-times ``(Q,)``, and weights ``(Q, B)`` of each look for each query.
+
+    Looks after `enough_arrivals` have weight zero, so that a query does not notice which others are
+    in its batch.
+
+    Args:
+        log_w: Log-weights of the documents, ``(…, n)``, with B queries on all leading axes.
+        places: How many positions are paid.
+        tolerance: The accuracy of the integral.
+
+    Returns:
+        The log-times and the weights.
+    """
+    flat = log_w.detach().reshape(-1, log_w.shape[-1])
+    grid = first_grid(places, tolerance)
+    log_t, weight = _times_of(grid, flat)
+    enough = 1.0 + enough_arrivals(places, tolerance)  # a document is not its own rival
+    # Halving, for all queries at once: the first look at which enough have arrived, if not all.
+    count = _own_counts(grid, flat)
+    low = torch.full_like(count, 2)
+    while bool((low < count).any()):
+        middle = (low + count) // 2
+        arrived = -torch.expm1(-(flat + log_t[middle - 1].unsqueeze(-1)).exp())
+        is_enough = arrived.sum(-1) >= enough
+        low = torch.where((low < count) & ~is_enough, middle + 1, low)
+        count = torch.where(is_enough, torch.minimum(middle, count), count)
+    longest = 2 if len(count) == 0 else int(count.amax())
+    look = torch.arange(longest, device=flat.device).unsqueeze(-1)
+    weights = torch.where(look < count, weight[:longest].unsqueeze(-1), 0.0)
+    return log_t[:longest], weights
+
+
+def _own_counts(grid: TimeGrid, log_w: Tensor) -> Tensor:
+    """`TimeGrid.count` of each query ``(B,)`` of log-weights ``(B, n)``."""
+    lowest = torch.where(log_w > -math.inf, log_w, math.inf).amin(-1).double()
+    looks = ((grid.arrival - lowest - grid.first) / grid.step).ceil() + 1
+    return looks.clamp(min=2).long()
 
 
 def time_grid(log_w: Tensor, step: float, tolerance: float) -> tuple[Tensor, Tensor]:

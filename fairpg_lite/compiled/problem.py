@@ -10,7 +10,15 @@ from fairpg_lite import exposure
 from fairpg_lite.compiled.kernels import arguments
 from fairpg_lite.compiled.kernels.arguments import Ints, Problem, Times
 from fairpg_lite.data import RankingDataset
-from fairpg_lite.nodes import discount_nodes, grid_parameters, reachable, widest_gap
+from fairpg_lite.first_places import is_short
+from fairpg_lite.nodes import (
+    discount_nodes,
+    enough_arrivals,
+    first_grid,
+    grid_parameters,
+    reachable,
+    widest_gap,
+)
 from fairpg_lite.objective import Objective, ideals
 from fairpg_lite.relevance import GAINS, merit_of
 
@@ -115,12 +123,17 @@ def times_of(lengths: Ints, objective: Objective, dtype: torch.dtype) -> Times:
     coefficients = [np.empty(0)]
     first = 0.0
     arrival = 0.0
+    given_bias = objective.position_bias
+    places = 0 if given_bias is None else exposure.paid_places(given_bias)
     occurring = np.unique(lengths).tolist() if objective.method == "exact" else []
     for n in occurring:
-        bias = None if objective.position_bias is None else objective.position_bias[:n]
+        widest[n] = widest_gap(n, tolerance)
+        bias = None if given_bias is None else given_bias[:n]
+        if given_bias is not None and is_short(places, n):
+            first, _, arrival = first_grid(places, tolerance)
+            continue
         nodes_of_n, coefficients_of_n = discount_nodes(n, bias, tolerance, torch.float64)
         first, step[n], arrival = grid_parameters(n, nodes_of_n, tolerance)
-        widest[n] = widest_gap(n, tolerance)
         node_counts[n + 1] = len(nodes_of_n)
         nodes.append(nodes_of_n.numpy())
         coefficients.append(coefficients_of_n.numpy())
@@ -130,6 +143,9 @@ def times_of(lengths: Ints, objective: Objective, dtype: torch.dtype) -> Times:
         node_starts=np.cumsum(node_counts),
         step=step,
         widest_gap=widest,
+        first_bias=np.empty(0) if given_bias is None else given_bias[:places].double().numpy(),
+        first_step=first_grid(max(1, places), tolerance).step,
+        enough=1.0 + enough_arrivals(max(1, places), tolerance),
         first=first,
         arrival=arrival,
     )

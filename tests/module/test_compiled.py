@@ -22,6 +22,7 @@ from fairpg_lite import (
     TrainConfig,
     err,
     fit,
+    position_bias,
 )
 from fairpg_lite.batch import Batch
 from fairpg_lite.compiled import epochs as compiled_epochs
@@ -279,6 +280,22 @@ def test_other_position_biases(bias, method):
     same(data, config, scored(scores), [([torch.tensor([0, 1, 4]), torch.tensor([2])], 0.0, 1.0)])
     group = dict(vars(config), disparity="d_group", lam=0.0)  # no groups: no disparity
     same(data, TrainConfig(**group), scored(scores), [([torch.tensor([2])], 0.0, 1.0)])
+
+
+@pytest.mark.parametrize("k", [1, 3])
+def test_the_first_places_exactly(k):
+    """Lists long enough for k places to be few, and short ones among them."""
+    data = ragged(8, [17, 3, 12, 1, 9, 2], groups=2)
+    config = TrainConfig(
+        lam=1.0,
+        method="exact",
+        position_bias=position_bias(17, k=k, dtype=torch.float64),
+        optimizer="sgd",
+    )
+    batches = [torch.tensor([0, 1, 4]), torch.tensor([2]), torch.tensor([3, 5])]
+    for spread in (1.0, 60.0):
+        scores = spread * torch.randn(44, generator=torch.Generator().manual_seed(1)).double()
+        same(data, config, scored(scores), [(batches, 0.0, 1.0)])
 
 
 TO_GO = {

@@ -7,6 +7,7 @@
 `network`       features to scores, and the gradient back to the weights
 `sampled`       utility and disparity of drawn rankings, and their slope by the scores
 `exact`         the same by the race, without drawing
+`first_places`  the same where only the first few positions are paid
 `objective`     utility and disparity of an exposure, and their slope by it; the entropy
 `adam`          one step of the optimiser
 `batches`       the loop over batches

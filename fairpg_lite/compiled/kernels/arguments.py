@@ -63,11 +63,18 @@ class Times(NamedTuple):
     coefficients: NDArray[np.float64 | np.complex128]
     """Coefficient of each node."""
     node_starts: Ints
-    """Length n has the nodes ``node_starts[n]:node_starts[n + 1]``."""
+    """Length n has the nodes ``node_starts[n]:node_starts[n + 1]``; where there are none, only the
+    first few positions are paid."""
     step: Floats
     """Distance of neighbouring times for length n."""
     widest_gap: Floats
     """Score gaps of a query of length n are narrowed to this one."""
+    first_bias: Floats
+    """Position bias of the paid positions ``(k,)``, for the lengths without nodes."""
+    first_step: float
+    """Distance of neighbouring times for these."""
+    enough: float
+    """The expected number of arrivals at which their grid ends."""
     first: float
     """Where the grid of times begins."""
     arrival: float

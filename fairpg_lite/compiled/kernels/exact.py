@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fairpg_lite.compiled.kernels.arguments import Floats
+from fairpg_lite.compiled.kernels.first_places import first_places_terms
 from fairpg_lite.compiled.kernels.kernel import kernel
 from fairpg_lite.compiled.kernels.numerics import LATEST, WIDE, by_score, exp_minus, log_softmax
 from fairpg_lite.compiled.kernels.objective import objective
@@ -37,6 +38,10 @@ def exact_terms(scores, log_w, lowest, longest, problem, times, q, slope):
     ``lowest`` is the log-weight of the batch's lightest document, ``longest`` the length of its
     longest query.
     """
+    if times.node_starts[longest] == times.node_starts[longest + 1]:
+        utility, disparity, by_log_w = first_places_terms(log_w, problem, times, q)
+        add_slope_by_scores(scores, log_w, by_log_w, times.widest_gap[longest], slope)
+        return utility, disparity
     run = race(log_w, time_count(lowest, longest, times), longest, times)
     exposure = np.zeros(len(scores))
     for density, arrival in zip(run.density, run.arrival):  # noqa: B905 - Numba knows no strict
