@@ -109,6 +109,22 @@ def error_at(course: tuple[Point, ...], microseconds: float) -> float:
     return float(np.exp(np.interp(math.log(microseconds), times, errors) - 0.5 * beyond))
 
 
+def lists_in(course: tuple[Point, ...], microseconds: float) -> float:
+    """How many lists a way can take in a time, between settings on straight lines of logarithms.
+
+    Args:
+        course: What `points` returns.
+        microseconds: The time per query.
+
+    Returns:
+        At least the fewest that were timed; beyond the most, in proportion to the time.
+    """
+    times = np.log([point.microseconds for point in course])
+    lists = np.log([point.setting for point in course])
+    beyond = max(0.0, math.log(microseconds) - times[-1])
+    return float(np.exp(np.interp(math.log(microseconds), times, lists) + beyond))
+
+
 def leads(objective: str, n: int, spread: float) -> dict[str, float]:
     """How many times the error of the exact gradient each sampled way has in the same time.
 

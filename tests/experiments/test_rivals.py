@@ -6,6 +6,7 @@ import math
 import numpy as np
 import pytest
 import torch
+from scipy import stats
 
 from benchmarks.rivals import kernels
 from benchmarks.rivals.errors import drawn
@@ -13,6 +14,7 @@ from benchmarks.rivals.estimates import codes, exact_gradients, sampled_gradient
 from benchmarks.rivals.kernels import LEAVE_ONE_OUT, MEAN, NONE, PL_RANK, REINFORCE, TO_GO, UNIFORM
 from benchmarks.rivals.problems import Trial, finest_exposure, subset_exposure
 from benchmarks.rivals.ways import BY_NAME, SAMPLED
+from experiments import rivals
 from fairpg_lite import PlackettLuce, position_bias
 from tests import oracles
 
@@ -190,3 +192,34 @@ def test_lists_are_sorted_arrivals(n):
         np.testing.assert_array_equal(lists, np.argsort(waits / weight, axis=1)[:, :places])
     shown = kernels.mean_exposure(lists, bias_of(n, None), n)
     assert math.isclose(shown.sum(), bias_of(n, None).sum())
+
+
+def test_time_is_read_between_settings():
+    course = (
+        rivals.Point(1, 4.0, 10.0),
+        rivals.Point(4, 2.0, 40.0),
+        rivals.Point(16, 1.0, 160.0),
+    )
+    assert rivals.error_at(course, 40.0) == pytest.approx(2.0)
+    assert rivals.error_at(course, 20.0) == pytest.approx(4.0 / math.sqrt(2))
+    assert rivals.error_at(course, 1.0) == pytest.approx(4.0)
+    assert rivals.error_at(course, 640.0) == pytest.approx(0.5)
+    assert rivals.lists_in(course, 80.0) == pytest.approx(8.0)
+    assert rivals.lists_in(course, 640.0) == pytest.approx(64.0)
+
+
+def test_seconds_to_a_value():
+    value = np.array([[0.0, 0.5, 1.0], [0.0, 0.7, 1.0]])
+    seconds = np.array([[0.0, 1.0, 3.0], [0.0, 1.0, 3.0]])
+    course = rivals.Course(0.1, value, seconds, np.array([]))
+    assert rivals.seconds_to(course, 0.6) == pytest.approx(1.0)
+    assert rivals.seconds_to(course, 0.8) == pytest.approx(2.0)
+    assert rivals.seconds_to(course, 1.1) == math.inf
+    assert rivals.target({("a", 1): course}, 0.5) == pytest.approx(0.5)
+
+
+def test_interval_is_students():
+    values = np.array([1.0, 2.0, 4.0])
+    low, high = stats.t.interval(0.95, 2, values.mean(), stats.sem(values))
+    found = rivals.estimate(values)
+    assert (found.low, found.high) == (pytest.approx(low), pytest.approx(high))
