@@ -18,6 +18,9 @@ NAMES = [
     "catalogue",
     "letor",
     "lp",
+    "rivals.errors",
+    "rivals.training",
+    "rivals.prices",
 ]
 
 
