@@ -178,7 +178,7 @@ def as_in_a_new_kernel(monkeypatch):
     monkeypatch.chdir(ROOT / "book")
     before = torch.get_default_dtype()
     with warnings.catch_warnings():
-        warnings.simplefilter("default")  # pytest would make them errors; a kernel does not
+        warnings.simplefilter("ignore")  # pytest would make them errors; a kernel does not
         yield
     torch.set_default_dtype(before)
 
