@@ -174,7 +174,7 @@ def test_every_page_was_visited(built_book):
     files = [p for p in built_book.rglob("*.html") if "_static" not in p.parts]
     built = {p.relative_to(built_book).with_suffix("").as_posix() for p in files}
     assert built == {*PAGES, "index"}
-    text = (built_book / "book" / "01_ten_candidates.html").read_text()
+    text = (built_book / "book" / "03_plackett_luce.html").read_text()
     assert 'class="frames"' in text
     assert 'class="solution dropdown' in text
     assert 'class="math' in text
