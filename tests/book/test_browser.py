@@ -233,6 +233,14 @@ def test_search_puts_definition_and_chapters_before_the_code(window, built_book,
     assert chapters[0] < min(functions, default=len(pages))
 
 
+@pytest.mark.parametrize("words", ["plug-in bias", "leave-one-out", "custom disparity"])
+def test_search_leads_to_the_words_of_the_glossary(window, built_book, words):
+    page = window.open(built_book / "search.html", f"?q={words.replace(' ', '+')}").page
+    page.locator("#search-results .search-summary").filter(has_text="found").wait_for()
+    first = page.locator("#search-results li > a").first.get_attribute("href")
+    assert f"glossary.html#term-{words.replace(' ', '-')}" in first
+
+
 def test_a_summary_reads_like_the_page(window, built_book):
     """What search.js makes of a page: no tooltips, no TeX."""
     page = window.open(built_book / "search.html", "?q=nothing").page
