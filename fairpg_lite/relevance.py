@@ -13,7 +13,7 @@ Merit = Callable[[Tensor], Tensor]
 
 
 def exponential_gain(relevance: Tensor) -> Tensor:
-    """u = 2**rel - 1, the paper's utility of a document (chapter 2, eq-02-gain; section 2.1).
+    """u = 2**rel - 1, the paper's utility of a document (eq-02-gain; section 2.1).
 
     >>> exponential_gain(torch.tensor([0.0, 1.0, 2.0]))
     tensor([0., 1., 3.])
@@ -22,7 +22,7 @@ def exponential_gain(relevance: Tensor) -> Tensor:
 
 
 def linear_gain(relevance: Tensor) -> Tensor:
-    """u = rel (chapter 2).
+    """u = rel.
 
     >>> linear_gain(torch.tensor([0.0, 1.0, 2.0]))
     tensor([0., 1., 2.])
@@ -31,7 +31,7 @@ def linear_gain(relevance: Tensor) -> Tensor:
 
 
 def binary_gain(relevance: Tensor) -> Tensor:
-    """u = 1 for any relevance above zero, else 0 (chapter 2).
+    """u = 1 for any relevance above zero, else 0.
 
     >>> binary_gain(torch.tensor([0.0, 1.0, 2.0]))
     tensor([0., 1., 1.])

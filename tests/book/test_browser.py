@@ -177,7 +177,7 @@ def test_every_page_was_visited(built_book):
     files = [p for p in built_book.rglob("*.html") if "_static" not in p.parts]
     built = {p.relative_to(built_book).with_suffix("").as_posix() for p in files}
     assert built == {*PAGES, "index"}
-    text = (built_book / "book" / "01_ten_candidates.html").read_text()
+    text = (built_book / "book" / "03_plackett_luce.html").read_text()
     assert 'class="frames"' in text
     assert 'class="solution dropdown' in text
     assert 'class="math' in text
@@ -234,6 +234,14 @@ def test_search_puts_definition_and_chapters_before_the_code(window, built_book,
     chapters = [k for k, name in enumerate(pages) if name[0].isdigit()]
     functions = [k for k, name in enumerate(pages) if name == "api.html"]
     assert chapters[0] < min(functions, default=len(pages))
+
+
+@pytest.mark.parametrize("words", ["plug-in bias", "leave-one-out", "custom disparity"])
+def test_search_leads_to_the_words_of_the_glossary(window, built_book, words):
+    page = window.open(built_book / "search.html", f"?q={words.replace(' ', '+')}").page
+    page.locator("#search-results .search-summary").filter(has_text="found").wait_for()
+    first = page.locator("#search-results li > a").first.get_attribute("href")
+    assert f"glossary.html#term-{words.replace(' ', '-')}" in first
 
 
 def test_a_summary_reads_like_the_page(window, built_book):
