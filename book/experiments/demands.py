@@ -52,7 +52,7 @@ DATA = ("synthetic", "german", "mslr")
 #: Lambdas at most, each twice the one before; a demand that is met for less stays below the price.
 DOUBLINGS = 10
 #: Repetitions, as published.
-REPETITIONS = {"synthetic": 40, "german": 40, "mslr": 16}
+REPETITIONS = {"synthetic": 24, "german": 24, "mslr": 10}
 DESCRIPTION = (
     "synthetic: fairpg_lite.synthetic, 100 / 200 / 400 fresh queries (train / valid / test) in "
     "every repetition. german: German Credit (Statlog; Hofmann 1994, doi 10.24432/C5NC77, "
@@ -241,7 +241,7 @@ def judged(exposures: Sequence[Tensor], dataset: RankingDataset) -> dict[str, fl
     Returns:
         The means by name.
     """
-    values: dict[str, list[Tensor]] = {"ndcg": []} | {name: [] for name in DEMANDS}
+    values: dict[str, list[Tensor]] = {name: [] for name in ("ndcg", *DEMANDS)}
     for exposure, batch in zip(exposures, dataset.batches(_JUDGED_AT_ONCE), strict=True):
         values["ndcg"].append(expected_ndcg(exposure, batch.relevance, mask=batch.mask))
         for name, disparity in DISPARITIES.items():
