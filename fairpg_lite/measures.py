@@ -9,7 +9,7 @@ A disparity is a function of expected exposure, so it cannot demand that every s
 lists of which none is fair.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -61,7 +61,7 @@ class Options:
     gain: str | Gain = "exponential"
     """Gain of a relevance, in NDCG."""
     merit: str | Merit = "identity"
-    """Merit of a relevance, in the disparities."""
+    """Merit of a relevance, in the disparities, or "column:NAME"."""
     max_grade: float = 4.0
     """Top of the scale, in ERR."""
     position_bias: Tensor | None = None
@@ -95,6 +95,8 @@ class RankedQueries:
     generator: torch.Generator | None = None
     posterior: Tensor | None = None
     """``(D, …, n)``, draws of relevance, or None."""
+    columns: Mapping[str, Tensor] | None = None
+    """Named values of the documents, each ``(…, n)``, or None."""
 
     @cached_property
     def exposure(self) -> Tensor:
@@ -117,7 +119,8 @@ class RankedQueries:
     @cached_property
     def merit(self) -> Tensor:
         """Merit ``(…, n)``, zero for padding."""
-        return torch.where(self.mask, merit_of(self.relevance, self.options.merit), 0.0)
+        merit = merit_of(self.relevance, self.options.merit, self.columns)
+        return torch.where(self.mask, merit, 0.0)
 
     @cached_property
     def grade(self) -> Tensor:
@@ -200,6 +203,7 @@ def of_disparity(
             mask=ranked.mask,
             position_bias=ranked.options.position_bias,
             undefined=NAN,
+            columns=ranked.columns,
         )
 
     return Measure(name, label, compute, better, 0.0, needs, math_label, function)

@@ -14,7 +14,7 @@ and, if they have that argument too, ``queries (n,)``. They must be functions of
 products over queries: a query that is drawn twice by a bootstrap has its merit doubled.
 
 Whatever compares with an ideal ranking (an argument ``position_bias``) is about one query, and is
-not pooled.
+not pooled; nor is what looks at named columns (an argument ``columns``).
 """
 
 import math
@@ -196,6 +196,69 @@ def check_poolable(where: str, documents: Documents, pooled: str) -> None:
         )
 
 
+def check_weights(where: str, query_weights: Tensor | None, pooled: str) -> None:
+    """Refuse weights of queries in a pool, which has no mean over queries.
+
+    Args:
+        where: Who asks, for the message.
+        query_weights: ``(Q,)`` or None.
+        pooled: One of `POOLS`.
+
+    Raises:
+        ValueError: If there are weights and queries are pooled.
+    """
+    if pooled != "query" and query_weights is not None:
+        raise ValueError(
+            f"{where}: the data have query_weights, and pooled is {pooled!r}, which is no mean "
+            "over queries; choose pooled='query', or take them away, "
+            "dataset.replace(query_weights=None)."
+        )
+
+
+class RunningPool:
+    """All documents of a data set, with the exposure that each had when it was last seen.
+
+    For training: a batch's own documents come with their present exposure and its gradient, all
+    others as they are remembered.
+
+    Args:
+        pool: The documents of all queries, by rising number of their query.
+        offsets: ``(Q + 1,)``; query i owns the rows ``offsets[i]:offsets[i + 1]``.
+    """
+
+    def __init__(self, pool: Pool, offsets: Tensor):
+        self.pool = replace(pool, exposure=pool.exposure.detach())
+        self._starts = offsets[:-1].to(pool.exposure.device)
+        self.query_count = len(self._starts)
+
+    def with_batch(self, exposure: Tensor, mask: Tensor, queries: Tensor) -> Pool:
+        """The pool of all queries in which a batch has its present exposure.
+
+        Args:
+            exposure: ``(B, n)``, with its gradient.
+            mask: ``(B, n)``, True for a real document.
+            queries: ``(B,)``, their numbers.
+
+        Returns:
+            The pool.
+        """
+        rows = self._rows(mask, queries)
+        present = self.pool.exposure.index_put((rows,), exposure[mask].to(self.pool.exposure))
+        return replace(self.pool, exposure=present)
+
+    def remember(self, exposure: Tensor, mask: Tensor, queries: Tensor) -> None:
+        """Keep the exposure of a batch; arguments as of `with_batch`."""
+        self.pool.exposure[self._rows(mask, queries)] = exposure.detach()[mask].to(
+            self.pool.exposure
+        )
+
+    def _rows(self, mask: Tensor, queries: Tensor) -> Tensor:
+        """The rows of the real documents of a batch."""
+        place = torch.arange(mask.shape[-1], device=mask.device)
+        starts = self._starts[queries.to(self._starts.device)]
+        return (starts.unsqueeze(-1) + place)[mask]
+
+
 def check_pooled_function(where: str, name: str, function: Disparity, pooled: str) -> None:
     """Refuse a disparity of positions, which a pool does not have.
 
@@ -212,6 +275,11 @@ def check_pooled_function(where: str, name: str, function: Disparity, pooled: st
         raise ValueError(
             f"{where}: {name} compares with a ranking of one query (it has an argument "
             f"position_bias), and pooled is {pooled!r}; choose pooled='query', or another measure."
+        )
+    if pooled != "query" and takes(function, "columns"):
+        raise ValueError(
+            f"{where}: {name} looks at columns of single documents (it has an argument columns), "
+            f"and pooled is {pooled!r}; choose pooled='query'."
         )
 
 
