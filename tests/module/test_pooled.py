@@ -32,6 +32,7 @@ from fairpg_lite.measures import MEASURES
 from fairpg_lite.policy import FixedRanking
 from fairpg_lite.pooling import Pool, pooled_disparity
 from fairpg_lite.resampling import drawn_indices, fair_coins
+from fairpg_lite.training.run import Run
 from fairpg_lite.training.validation import objective_on
 
 # Everything but what compares with an ideal ranking, which only one query has.
@@ -570,3 +571,109 @@ def test_exposure_does_not_tell_fair_lists_from_unfair_ones():
 def test_synthetic_data_have_no_items_in_common():
     with pytest.raises(ValueError, match="no document_ids"):
         evaluate(LinearScorer(2), synthetic(n_queries=3), ("envy",), pooled="item")
+
+
+# --- running sums ------------------------------------------------------------------------------
+
+
+def german_queries(n_queries=12):
+    """Queries in which eleven items recur."""
+    train, _ = german_credit(0, n_train=n_queries, n_docs=5, dtype=torch.float64)
+    items = train.document_ids % 11
+    return train.replace(document_ids=items, groups=items % 2)
+
+
+def gradient_of(config, scorer, dataset, batch_size, others=None):
+    """The mean over batches of the gradient of the disparity."""
+    total = torch.zeros_like(scorer.linear.weight)
+    batches = list(dataset.batches(batch_size))
+    for batch in batches:
+        scores = scorer(batch.features)
+        terms, _ = config.terms_and_exposure(scores, batch, others=others)
+        (slope,) = torch.autograd.grad(terms.disparity.mean(), scorer.linear.weight)
+        total += slope / len(batches)
+    return total
+
+
+@pytest.mark.parametrize("name", ["d_group", "inequity", "clicks", "envy"])
+@pytest.mark.parametrize("pooled", ["item", "dataset"])
+def test_running_sums_have_the_gradient_of_all_queries(name, pooled):
+    """While the weights stand still; batches by themselves have another gradient."""
+    data = german_queries()
+    generator = torch.Generator().manual_seed(3)
+    scorer = LinearScorer(data.n_features, init=0.3, generator=generator, dtype=torch.float64)
+    config = TrainConfig(
+        disparity=name, lam=1.0, pooled=pooled, running=True, method="exact", tolerance=1e-9
+    )
+    whole = gradient_of(config, scorer, data, len(data))
+    others = Run(scorer, data, config).others
+    assert_close(gradient_of(config, scorer, data, 3, others), whole)
+    (everything,) = data.batches(len(data))
+    terms, _ = config.terms_and_exposure(scorer(everything.features), everything)
+    for batch in data.batches(3):
+        remembered, _ = config.terms_and_exposure(scorer(batch.features), batch, others=others)
+        assert_close(remembered.disparity, terms.disparity[:3])
+    if name == "d_group":
+        assert not torch.allclose(gradient_of(config, scorer, data, 3), whole, rtol=1e-2)
+
+
+def test_a_batch_of_all_queries_needs_no_running_sums():
+    data = german_queries()
+    scorers = []
+    for running in (False, True):
+        scorer = LinearScorer(data.n_features, init=0.0, dtype=torch.float64)
+        config = TrainConfig(
+            disparity="inequity",
+            lam=5.0,
+            pooled="item",
+            running=running,
+            method="exact",
+            batch_size=len(data),
+            epochs=4,
+            lr=0.1,
+        )
+        fit(scorer, data, config, progress=False)
+        scorers.append(scorer)
+    assert_close(scorers[0].linear.weight, scorers[1].linear.weight)
+
+
+def test_what_is_remembered_is_what_was_seen_last():
+    data = german_queries(4)
+    scorer = LinearScorer(data.n_features, init=0.3, dtype=torch.float64)
+    config = TrainConfig(disparity="inequity", pooled="item", running=True, method="exact")
+    others = Run(scorer, data, config).others
+    before = others.pool.exposure.clone()
+    batch = next(iter(data.batches(2)))
+    exposure = torch.rand(batch.mask.shape, dtype=torch.float64)
+    others.remember(exposure, batch.mask, batch.queries)
+    expected = before.clone()
+    for place, query in enumerate(batch.queries.tolist()):
+        expected[data.offsets[query] : data.offsets[query + 1]] = exposure[place]
+    assert torch.equal(others.pool.exposure, expected)
+
+
+def test_a_training_with_running_sums_goes_on_from_its_checkpoint(tmp_path):
+    data = german_queries()
+    config = TrainConfig(
+        disparity="inequity",
+        lam=5.0,
+        pooled="item",
+        running=True,
+        method="exact",
+        batch_size=3,
+        epochs=4,
+        lr=0.1,
+    )
+    whole = LinearScorer(data.n_features, init=0.0, dtype=torch.float64)
+    fit(whole, data, config, progress=False)
+    parted = LinearScorer(data.n_features, init=0.0, dtype=torch.float64)
+    half = dataclasses.replace(config, epochs=2)
+    fit(parted, data, half, progress=False, checkpoint=tmp_path / "state.pt")
+    again = LinearScorer(data.n_features, init=0.0, dtype=torch.float64)
+    fit(again, data, config, progress=False, checkpoint=tmp_path / "state.pt")
+    assert torch.equal(whole.linear.weight, again.linear.weight)
+
+
+def test_running_sums_need_a_pool():
+    with pytest.raises(ValueError, match="there is no pool"):
+        TrainConfig(running=True)
