@@ -312,12 +312,22 @@ class PooledValue:
         return counts
 
     def interval(self) -> tuple[float, float]:
-        """95 % bootstrap interval over queries."""
-        return interval_of(self._redrawn())
+        """95 % bootstrap interval over queries, of what as many other queries would give.
+
+        A measure of single items (one with an argument ``document_ids``, such as envy or Nash
+        welfare) is of another size in every draw: an item of few queries is missing in some, and
+        counts double in others. Of such a measure the draws tell the spread and not the place, so
+        they are moved until their mean is the value. In a simulation (20 queries of 5 among 60
+        items) the draws as they are covered the expected value in 0 % of 60 repetitions for envy,
+        25 % for dominance and 77 % for Nash welfare, the moved ones in 100, 100 and 92 %. A lower
+        end below zero is possible and means zero where a measure cannot be negative.
+        """
+        return interval_of(self._placed(self._redrawn(), self.value))
 
     def interval_of_difference(self, other: "PooledValue") -> tuple[float, float]:
         """95 % bootstrap interval of the difference to another, both with the same queries."""
-        return interval_of(self._redrawn() - other._redrawn())
+        differences = self._redrawn() - other._redrawn()
+        return interval_of(self._placed(differences, self.value - other.value))
 
     def p_value(self, other: "PooledValue") -> float:
         """Two-sided, by exchanging the two rankers in each query at random.
@@ -333,6 +343,12 @@ class PooledValue:
     def is_of_same_documents(self, other: "PooledValue") -> bool:
         """Whether both are pooled alike, of the same documents in the same queries."""
         return self.pooled == other.pooled and torch.equal(self.pool.queries, other.pool.queries)
+
+    def _placed(self, draws: Tensor, value: float) -> Tensor:
+        """The draws ``(R,)``; those of single items are moved so that their mean is ``value``."""
+        if self.pooled == "item" and takes(self.function, "document_ids"):
+            return draws + (value - draws.nanmean())
+        return draws
 
     def _redrawn(self) -> Tensor:
         """The value ``(R,)`` of each of `RESAMPLES` draws of as many queries, with replacement."""
