@@ -1,7 +1,9 @@
 """The measures that came after the paper, each against a loop over its definition."""
 
 import itertools
+import json
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,6 +18,7 @@ from fairpg_lite import (
     LinearScorer,
     Mixture,
     PlackettLuce,
+    RankingDataset,
     TrainConfig,
     evaluate,
     fit,
@@ -223,3 +226,48 @@ def test_a_wrong_answer_of_ones_own_is_said():
         )
     with pytest.raises(ValueError, match=r"target has shape \(1,\) for 2 groups"):
         MEASURES["awrf"].disparity(torch.ones(2), torch.ones(2), torch.tensor([0, 1]), target=[1.0])
+
+
+OTHER_LIBRARIES = json.loads(
+    (Path(__file__).resolve().parents[1] / "fixtures" / "other_libraries.json").read_text()
+)
+#: What other libraries call some of the measures, of one list of two groups.
+CALLED = {
+    "parity": ("FairRankTune", "EXP"),
+    "group_gap": ("FairRankTune", "EXPU"),
+    "clicks": ("FairRankTune", "EXPRU"),
+    "gini": ("LensKit", "gini"),
+}
+UTILITIES = {
+    ("ap", None): "AP",
+    ("rr", None): "RR",
+    ("rr", 3): "RR@3",
+    ("ndcg", None): "nDCG",
+    ("ndcg_at_k", 3): "nDCG@3",
+}
+
+
+@pytest.mark.parametrize("case", OTHER_LIBRARIES)
+def test_other_libraries_say_the_same(case):
+    """tests/fixtures/other_libraries.py made the values, in an environment of its own.
+
+    AP at a cut-off is not among them: trec_eval divides by all relevant documents there, and we by
+    at most k.
+    """
+    n = len(case["relevance"])
+    merit = torch.tensor(case["relevance"], dtype=torch.float64)
+    groups = torch.tensor(case["groups"])
+    attention = log2_bias(n)
+    for name, (library, called) in CALLED.items():
+        found = float(DISPARITIES[name](attention, merit, groups))
+        assert found == pytest.approx(case[library][called], rel=1e-9, abs=1e-12)
+    inequity = float(DISPARITIES["inequity"](attention, merit, groups))
+    expected = case["FairRankTune"]["IAA"] / float(attention.sum())
+    assert inequity == pytest.approx(expected, rel=1e-9, abs=1e-12)
+    grades = torch.tensor(case["grades"], dtype=torch.float64)
+    data = RankingDataset(torch.zeros(n, 1, dtype=torch.float64), grades, [0, n])
+    scores = torch.arange(n, 0, -1.0)
+    for (name, k), called in UTILITIES.items():
+        result = evaluate(scores, data, (name,), k=k, gain="linear", deterministic=True)
+        expected = case["ir_measures"][called]
+        assert result.means[name] == pytest.approx(expected, rel=1e-9, abs=1e-12)
