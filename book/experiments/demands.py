@@ -16,13 +16,13 @@ examples:
   python -m experiments.demands --data synthetic --repetitions 2 --out /tmp/demands
 
 Each run is a file below OUT until all are there and become one table, so a stopped call goes on
-where it was. About 25 minutes on one core.
+where it was. About 20 minutes on one core.
 """
 
 import argparse
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -30,6 +30,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from scipy.stats import t
 from torch import Tensor
 
 from experiments.problems import Parts
@@ -46,8 +47,17 @@ ROOT = Path(__file__).resolve().parents[2]
 PRICE = 0.1
 #: Rows that are no demands.
 CONTROLS = ("pg_rank", "mixed")
+#: The demands, sorted by what they look at.
+FAMILIES = {
+    "groups": ("d_group", "group_gap", "parity", "clicks", "awrf"),
+    "exposure against merit": ("d_ind", "gini", "inequity"),
+    "concentration": ("ee_d", "nash", "gini_welfare", "envy", "dominance"),
+    "an ideal": ("ee_l",),
+}
 #: What is trained for, and what is judged by.
-DEMANDS = tuple(DISPARITIES)
+DEMANDS = tuple(name for family in FAMILIES.values() for name in family)
+#: Draws of repetitions for the intervals of `matrix`.
+RESAMPLES = 2000
 DATA = ("synthetic", "german", "mslr")
 #: Lambdas at most, each twice the one before; a demand that is met for less stays below the price.
 DOUBLINGS = 10
@@ -244,8 +254,9 @@ def judged(exposures: Sequence[Tensor], dataset: RankingDataset) -> dict[str, fl
     values: dict[str, list[Tensor]] = {name: [] for name in ("ndcg", *DEMANDS)}
     for exposure, batch in zip(exposures, dataset.batches(_JUDGED_AT_ONCE), strict=True):
         values["ndcg"].append(expected_ndcg(exposure, batch.relevance, mask=batch.mask))
-        for name, disparity in DISPARITIES.items():
-            values[name].append(disparity(exposure, batch.relevance, batch.groups, batch.mask))
+        for name in DEMANDS:
+            value = DISPARITIES[name](exposure, batch.relevance, batch.groups, batch.mask)
+            values[name].append(value)
     return {name: float(torch.cat(parts).mean()) for name, parts in values.items()}
 
 
@@ -353,6 +364,70 @@ def plan(
         for seed in range(repetitions[name]):
             cells += [Cell(Demand(name, row), 0.0, seed) for row in rows]
     return cells
+
+
+class Matrix(NamedTuple):
+    """How much of each demand's own improvement every row brings, on one data set."""
+
+    rows: tuple[str, ...]
+    """R names: "mixed", then `DEMANDS`."""
+    columns: tuple[str, ...]
+    """C names, `DEMANDS`."""
+    share: np.ndarray
+    """``(R, C)``; 1 is as much as training for the column itself."""
+    low: np.ndarray
+    """Lower ends ``(R, C)`` of 95 % bootstrap intervals over repetitions."""
+    high: np.ndarray
+    """Their upper ends."""
+    is_gained: np.ndarray
+    """``(C,)``, whether training for a demand lowers it on the test queries: whether the 95 %
+    interval of the mean (Student's t, over repetitions) is above zero. If not, shares of it mean
+    nothing."""
+    repetitions: int
+
+    @property
+    def gained(self) -> list[str]:
+        """The columns that gain by their own training."""
+        return [c for c, gains in zip(self.columns, self.is_gained, strict=True) if gains]
+
+    @property
+    def lost(self) -> list[str]:
+        """Those that do not."""
+        return [c for c in self.columns if c not in self.gained]
+
+
+def matrix(records: Iterable[Mapping[str, Any]], data: str) -> Matrix:
+    """The matrix of one data set.
+
+    Args:
+        records: Stored runs, as `fairpg_lite.sweeps.load_cells` returns them.
+        data: One of `DATA`.
+
+    Returns:
+        Shares of improvement. With b the value of PG-Rank and x that of a row, both in one
+        repetition, the improvement is b - x; a share is a ratio of means over repetitions.
+    """
+    results: dict[tuple[str, int], Mapping[str, float]] = {}
+    for record in records:
+        results[record["experiment"], record["seed"]] = record["result"]
+    columns = DEMANDS
+    rows = ("mixed", *columns)
+    seeds = sorted({seed for name, seed in results if name == f"{data}-pg_rank"})
+    improvement = np.empty((len(seeds), len(rows), len(columns)))
+    for s, seed in enumerate(seeds):
+        before = results[f"{data}-pg_rank", seed]
+        for r, row in enumerate(rows):
+            after = results[f"{data}-{row}", seed]
+            for c, column in enumerate(columns):
+                improvement[s, r, c] = before[column] - after[column]
+    own = np.stack([improvement[:, 1 + c, c] for c in range(len(columns))], axis=1)
+    half_width = t.ppf(0.975, len(seeds) - 1) * own.std(0, ddof=1) / np.sqrt(len(seeds))
+    is_gained = own.mean(0) > half_width
+    draws = np.random.default_rng(0).integers(0, len(seeds), (RESAMPLES, len(seeds)))
+    redrawn = improvement[draws].mean(1) / own[draws].mean(1)[:, None, :]
+    low, high = np.quantile(redrawn, [0.025, 0.975], axis=0)
+    share = improvement.mean(0) / own.mean(0)
+    return Matrix(rows, columns, share, low, high, is_gained, len(seeds))
 
 
 def make_parser() -> argparse.ArgumentParser:
