@@ -9,6 +9,7 @@ A disparity is a function of expected exposure, so it cannot demand that every s
 lists of which none is fair.
 """
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -154,6 +155,8 @@ class Measure:
     function: Disparity | None = None
     """The plain function of exposure, merit, groups and mask, of a measure that is one; queries of
     such a measure can be pooled."""
+    least: float = 0.0
+    """The least value that it can have, of a disparity: no budget can be below."""
 
     @property
     def disparity(self) -> Disparity | None:
@@ -179,6 +182,7 @@ def of_disparity(
     needs: tuple[str, ...] = (),
     better: str = "lower",
     math_label: str = "",
+    least: float = 0.0,
 ) -> Measure:
     """The row of a disparity.
 
@@ -189,6 +193,7 @@ def of_disparity(
         needs: ("groups",) if it compares groups.
         better: "lower"; or "higher" or "zero" for what is reported and cannot be trained.
         math_label: The label on an axis, if it is a formula.
+        least: The least value that it can have.
 
     Returns:
         The row; a query without an answer counts 0, as it does in training.
@@ -206,7 +211,7 @@ def of_disparity(
             columns=ranked.columns,
         )
 
-    return Measure(name, label, compute, better, 0.0, needs, math_label, function)
+    return Measure(name, label, compute, better, 0.0, needs, math_label, function, least)
 
 
 def _ndcg(ranked: RankedQueries) -> Tensor:
@@ -362,8 +367,8 @@ _ROWS = (
     of_disparity("ee_d", "EE-D", expected_exposure_disparity),
     of_disparity("ee_r", "EE-R", expected_exposure_relevance, better="higher"),
     of_disparity("gini", "Gini of exposure", gini_exposure),
-    of_disparity("nash", "Nash welfare loss", nash_welfare_loss),
-    of_disparity("gini_welfare", "Gini welfare loss", gini_welfare_loss),
+    of_disparity("nash", "Nash welfare loss", nash_welfare_loss, least=-math.inf),
+    of_disparity("gini_welfare", "Gini welfare loss", gini_welfare_loss, least=-math.inf),
     of_disparity("inequity", "inequity of attention", attention_inequity),
     of_disparity("envy", "envy", envy),
     of_disparity("dominance", "loss against a random ranking", dominance_shortfall),
