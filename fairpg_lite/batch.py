@@ -1,6 +1,6 @@
 """A batch of queries, padded to one length: what a scorer is given at once."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple, Protocol
 
 import torch
@@ -10,8 +10,8 @@ from torch import Tensor
 class Batch(NamedTuple):
     """B queries padded to n documents.
 
-    Padding has features 0, relevance 0, group 0 and document id 0, which only ``mask`` tells from
-    real ones. The tensors may be views of the dataset: do not write into them.
+    Padding has features 0, relevance 0, group 0, document id 0 and 0 in every column, which only
+    ``mask`` tells from real ones. The tensors may be views of the dataset: do not write into them.
     """
 
     features: Tensor
@@ -26,6 +26,11 @@ class Batch(NamedTuple):
     """``(B,)``, the index of each query in the dataset."""
     document_ids: Tensor | None = None
     """``(B, n)``, equal for the same item in several queries; None if the dataset has none."""
+    columns: Mapping[str, Tensor] | None = None
+    """Named values ``(B, n)`` of the documents, such as a merit that is no function of relevance;
+    None if the dataset has none."""
+    query_weights: Tensor | None = None
+    """``(B,)``, how much each query counts in a mean; None if all count alike."""
 
 
 class Queries(Protocol):

@@ -6,7 +6,7 @@ free from whichever exposure it is given. One value per query; averaging is the 
 
 import inspect
 import math
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from functools import lru_cache
 from typing import Any, Protocol
 
@@ -22,7 +22,8 @@ class Disparity(Protocol):
 
     A function that has an argument ``position_bias`` is told the one that the exposure was made
     with, ``(n,)``; one with an argument ``undefined`` is told what to answer for a query that has
-    no answer. One with an argument ``document_ids`` is not given sums when queries are pooled by
+    no answer; one with an argument ``columns`` is given the named columns of the data, each
+    ``(…, n)``. One with an argument ``document_ids`` is not given sums when queries are pooled by
     item, see `fairpg_lite.pooling`.
     """
 
@@ -58,6 +59,7 @@ def disparity_of(
     undefined: float | None = None,
     document_ids: Tensor | None = None,
     queries: Tensor | None = None,
+    columns: Mapping[str, Tensor] | None = None,
 ) -> Tensor:
     """Call a disparity with what it has arguments for, and look at its answer.
 
@@ -71,6 +73,7 @@ def disparity_of(
         undefined: The answer for a query without one; None is the function's own.
         document_ids: ``(n,)``, equal for the same item, in a pool of queries; None elsewhere.
         queries: ``(n,)``, the query of each document of a pool; None elsewhere.
+        columns: The named columns of the data, each ``(…, n)``; None if there are none.
 
     Returns:
         ``(…)``.
@@ -82,6 +85,8 @@ def disparity_of(
         options["queries"] = queries
     if takes(function, "position_bias"):
         options["position_bias"] = position_bias
+    if takes(function, "columns"):
+        options["columns"] = {} if columns is None else columns
     if undefined is not None and takes(function, "undefined"):
         options["undefined"] = undefined
     value = function(exposure, merit, groups=groups, mask=mask, **options)

@@ -22,9 +22,15 @@ from fairpg_lite.disparity import Disparity
 from fairpg_lite.exact import TOLERANCE
 from fairpg_lite.measures import MEASURES, Measure, Options, RankedQueries, of_disparity
 from fairpg_lite.policy import FixedRanking, MakePolicy, PlackettLuce, Policy
-from fairpg_lite.pooling import Pool, PooledValue, check_poolable, check_pooled_function
+from fairpg_lite.pooling import (
+    Pool,
+    PooledValue,
+    check_poolable,
+    check_pooled_function,
+    check_weights,
+)
 from fairpg_lite.relevance import Gain, Merit, gains_of, merit_of
-from fairpg_lite.resampling import bootstrap_interval, sign_flip_p_value
+from fairpg_lite.resampling import bootstrap_interval, sign_flip_p_value, weighted_mean
 from fairpg_lite.scorers import Scorer, eval_mode, score
 
 # Queries judged together.
@@ -79,6 +85,8 @@ class Evaluation:
     """What each pooled measure was computed from."""
     query_ids: Sequence[Any] | None = None
     """The id of each query ``(Q,)``, if the dataset has ids."""
+    query_weights: Tensor | None = None
+    """How much each query counts in the means ``(Q,)``, if the dataset has weights."""
 
     def __getattr__(self, name: str) -> float:
         """The mean of a measure."""
@@ -124,9 +132,9 @@ class Evaluation:
     def interval(self, measure: str) -> tuple[float, float]:
         """95 % bootstrap interval of a mean over the queries that have an answer.
 
-        A pooled measure is computed again for every draw of queries. Items of few queries are
-        missing in some draws, and a measure of single items (envy, Nash welfare) is then larger or
-        smaller in all draws than it was: its value may lie outside of the interval.
+        A pooled measure is computed again for every draw of queries; see
+        `fairpg_lite.pooling.PooledValue.interval` for what that means where items recur. Queries
+        with weights keep theirs in every draw.
 
         Args:
             measure: One of those that were computed.
@@ -137,7 +145,8 @@ class Evaluation:
         if measure in self.pooled:
             return self.pooled[measure].interval()
         values = self._values(measure)
-        return bootstrap_interval(values[~values.isnan()])
+        has_answer = ~values.isnan()
+        return bootstrap_interval(values[has_answer], self._weights(has_answer))
 
     def compare(self, other: "Evaluation", measure: str) -> Difference:
         """This evaluation less another of the same queries, query by query.
@@ -158,10 +167,13 @@ class Evaluation:
                 f"compare: {len(first)} queries against {len(second)}; take the same queries."
             )
         differences = first - second
-        differences = differences[~differences.isnan()]
-        low, high = bootstrap_interval(differences)
-        p_value = sign_flip_p_value(differences)
-        return Difference(float(differences.mean()), low, high, p_value, len(differences))
+        has_answer = ~differences.isnan()
+        differences = differences[has_answer]
+        weights = self._weights(has_answer)
+        low, high = bootstrap_interval(differences, weights)
+        p_value = sign_flip_p_value(differences if weights is None else weights * differences)
+        mean = float(weighted_mean(differences, weights))
+        return Difference(mean, low, high, p_value, len(differences))
 
     def _compare_pooled(self, other: "Evaluation", measure: str) -> Difference:
         """This pooled value less another."""
@@ -183,6 +195,10 @@ class Evaluation:
         """A measure of each query ``(Q,)``, in double precision."""
         self._demand(measure)
         return self.per_query[measure].double()
+
+    def _weights(self, is_chosen: Tensor) -> Tensor | None:
+        """The weights of the queries for which ``is_chosen (Q,)``, in double precision."""
+        return None if self.query_weights is None else self.query_weights.double()[is_chosen]
 
     def _demand(self, measure: str) -> None:
         """Refuse a measure that was not computed."""
@@ -233,10 +249,12 @@ def evaluate(
         undefined: What a query without an answer counts. None is each measure's own value in the
             table; "skip" leaves such queries out of each mean; a mapping such as ``{"ndcg": 0.0}``
             says it for some measures.
-        merit: Of a relevance, by name or a function, for the disparities.
+        merit: Of a relevance, by name or a function, for the disparities; or a column of the data,
+            "column:NAME".
         gain: Of a relevance, by name or a function, for NDCG.
         max_grade: Top of the scale, for ERR; None is the highest relevance, 1 at least.
         position_bias: Attention per position ``(n,)`` for exposure and NDCG; None is 1/log2(1+j).
+            One with a cut-off, ``position_bias(n, k=10)``, cuts NDCG and every disparity there.
         samples: Rankings to draw for ERR, AP and RR, and for exposure with ``method="sample"``;
             None is exact where the policy has an exact way, and 1,000 elsewhere: so AP of a
             Plackett-Luce policy is drawn, with a fixed seed.
@@ -252,7 +270,8 @@ def evaluate(
             rankings looks like disparity: a disparity is then too high on average.
 
     Returns:
-        The means, and each measure of each query.
+        The means, by the dataset's ``query_weights`` if it has some, and each measure of each
+        query.
 
     >>> from fairpg_lite import synthetic
     >>> data = synthetic(n_queries=20)
@@ -268,6 +287,8 @@ def evaluate(
     if method not in ("exact", "sample"):
         raise ValueError(f"evaluate: method is {method!r}; choose 'exact' or 'sample'.")
     check_poolable("evaluate", dataset, pooled)
+    query_weights: Tensor | None = getattr(dataset, "query_weights", None)
+    check_weights("evaluate", query_weights, pooled)
     to_pool = _rows_to_pool(rows, pooled)
     _check_posterior(rows, posterior, dataset)
     if max_grade is None:
@@ -284,7 +305,14 @@ def evaluate(
                 judged = FixedRanking(judged.mode, judged.mask, batch.relevance.dtype)
             draws = None if posterior is None else _draws_of(posterior, batch, dataset)
             ranked = RankedQueries(
-                judged, batch.relevance, batch.groups, batch.mask, options, generator, draws
+                judged,
+                batch.relevance,
+                batch.groups,
+                batch.mask,
+                options,
+                generator,
+                draws,
+                batch.columns,
             )
             with _check.trusted():
                 for name, parts in values.items():
@@ -294,7 +322,9 @@ def evaluate(
             order.append(batch.queries.cpu())
     in_order = torch.cat(order).argsort()
     columns = {name: torch.cat(parts).cpu()[in_order] for name, parts in values.items()}
-    evaluation = _summary(columns, rows, undefined, k, _ids_of(dataset))
+    if query_weights is not None:
+        query_weights = query_weights.cpu()
+    evaluation = _summary(columns, rows, undefined, k, _ids_of(dataset), query_weights)
     if not to_pool:
         return evaluation
     pool = Pool.joined(pools)
@@ -446,7 +476,8 @@ def _check_relevance(dataset: Queries, rows: Mapping[str, Measure], options: Opt
     gains_of("evaluate", grades, options.gain, None)
     if "err" in rows:
         metrics.satisfaction(grades, options.max_grade)
-    _check.finite("evaluate", "merit", merit_of(grades, options.merit), least=0.0)
+    merit = merit_of(grades, options.merit, getattr(dataset, "columns", None))
+    _check.finite("evaluate", "merit", merit, least=0.0)
 
 
 def _policies(
@@ -526,7 +557,12 @@ def _with_shape(batch: Batch, shape: torch.Size) -> Batch:
         groups=None if batch.groups is None else batch.groups.view(shape),
         mask=batch.mask.view(shape),
         document_ids=None if batch.document_ids is None else batch.document_ids.view(shape),
+        columns=None if batch.columns is None else _columns_with_shape(batch.columns, shape),
     )
+
+
+def _columns_with_shape(columns: Mapping[str, Tensor], shape: torch.Size) -> dict[str, Tensor]:
+    return {name: values.view(shape) for name, values in columns.items()}
 
 
 def _judged_in(batch: Batch, dtype: torch.dtype) -> Batch:
@@ -544,6 +580,7 @@ def _summary(
     undefined: str | Mapping[str, float] | None,
     k: int | None,
     query_ids: Sequence[Any] | None,
+    query_weights: Tensor | None,
 ) -> Evaluation:
     """The evaluation of columns ``(Q,)`` in which NaN stands for a query without an answer."""
     per_query = {}
@@ -554,8 +591,16 @@ def _summary(
         stand_in = _stand_in(rows[name], undefined)
         defined[name] = int(has_answer.sum())
         per_query[name] = torch.where(has_answer, column, stand_in)
-        means[name] = float(per_query[name].double().nanmean())
-    return Evaluation(means, per_query, defined, k, query_ids=query_ids)
+        values = per_query[name].double()
+        if query_weights is None:
+            means[name] = float(values.nanmean())
+        else:
+            is_counted = ~values.isnan()
+            weights = query_weights.double()[is_counted]
+            means[name] = float(weighted_mean(values[is_counted], weights))
+    return Evaluation(
+        means, per_query, defined, k, query_ids=query_ids, query_weights=query_weights
+    )
 
 
 def _ids_of(dataset: Queries) -> Sequence[Any] | None:

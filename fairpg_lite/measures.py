@@ -9,7 +9,8 @@ A disparity is a function of expected exposure, so it cannot demand that every s
 lists of which none is fair.
 """
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -68,7 +69,7 @@ class Options:
     gain: str | Gain = "exponential"
     """Gain of a relevance, in NDCG."""
     merit: str | Merit = "identity"
-    """Merit of a relevance, in the disparities."""
+    """Merit of a relevance, in the disparities, or "column:NAME"."""
     max_grade: float = 4.0
     """Top of the scale, in ERR."""
     position_bias: Tensor | None = None
@@ -104,6 +105,8 @@ class RankedQueries:
     generator: torch.Generator | None = None
     posterior: Tensor | None = None
     """``(D, …, n)``, draws of relevance, or None."""
+    columns: Mapping[str, Tensor] | None = None
+    """Named values of the documents, each ``(…, n)``, or None."""
 
     @cached_property
     def exposure(self) -> Tensor:
@@ -140,7 +143,8 @@ class RankedQueries:
     @cached_property
     def merit(self) -> Tensor:
         """Merit ``(…, n)``, zero for padding."""
-        return torch.where(self.mask, merit_of(self.relevance, self.options.merit), 0.0)
+        merit = merit_of(self.relevance, self.options.merit, self.columns)
+        return torch.where(self.mask, merit, 0.0)
 
     @cached_property
     def grade(self) -> Tensor:
@@ -174,6 +178,8 @@ class Measure:
     function: Disparity | None = None
     """The plain function of exposure, merit, groups and mask, of a measure that is one; queries of
     such a measure can be pooled."""
+    least: float = 0.0
+    """The least value that it can have, of a disparity: no budget can be below."""
 
     @property
     def disparity(self) -> Disparity | None:
@@ -199,6 +205,7 @@ def of_disparity(
     needs: tuple[str, ...] = (),
     better: str = "lower",
     math_label: str = "",
+    least: float = 0.0,
 ) -> Measure:
     """The row of a disparity.
 
@@ -209,6 +216,7 @@ def of_disparity(
         needs: ("groups",) if it compares groups.
         better: "lower"; or "higher" or "zero" for what is reported and cannot be trained.
         math_label: The label on an axis, if it is a formula.
+        least: The least value that it can have.
 
     Returns:
         The row; a query without an answer counts 0, as it does in training.
@@ -223,9 +231,10 @@ def of_disparity(
             mask=ranked.mask,
             position_bias=ranked.options.position_bias,
             undefined=NAN,
+            columns=ranked.columns,
         )
 
-    return Measure(name, label, compute, better, 0.0, needs, math_label, function)
+    return Measure(name, label, compute, better, 0.0, needs, math_label, function, least)
 
 
 def _ndcg(ranked: RankedQueries) -> Tensor:
@@ -381,8 +390,8 @@ _ROWS = (
     of_disparity("ee_d", "EE-D", expected_exposure_disparity),
     of_disparity("ee_r", "EE-R", expected_exposure_relevance, better="higher"),
     of_disparity("gini", "Gini of exposure", gini_exposure),
-    of_disparity("nash", "Nash welfare loss", nash_welfare_loss),
-    of_disparity("gini_welfare", "Gini welfare loss", gini_welfare_loss),
+    of_disparity("nash", "Nash welfare loss", nash_welfare_loss, least=-math.inf),
+    of_disparity("gini_welfare", "Gini welfare loss", gini_welfare_loss, least=-math.inf),
     of_disparity("inequity", "inequity of attention", attention_inequity),
     of_disparity("envy", "envy", envy),
     of_disparity("dominance", "loss against a random ranking", dominance_shortfall),

@@ -16,7 +16,11 @@ from fairpg_lite.relevance import Gain, gains_of
 
 
 class Utility(Protocol):
-    """A utility, ours or yours: what a ranking is worth to the reader, higher is better."""
+    """A utility, ours or yours: what a ranking is worth to the reader, higher is better.
+
+    A function that has an argument ``columns`` is given the named columns of the data, each
+    ``(…, n)``: propensities, say.
+    """
 
     def __call__(
         self, rankings: Tensor, relevance: Tensor, *, mask: Tensor | None = None

@@ -14,12 +14,19 @@ from torch import Tensor
 
 from fairpg_lite import _check, metrics
 from fairpg_lite.batch import Batch, Queries
-from fairpg_lite.disparity import Disparity, disparity_of
+from fairpg_lite.disparity import Disparity, disparity_of, takes
 from fairpg_lite.measures import DISPARITIES, MEASURES
 from fairpg_lite.metrics import Utility
 from fairpg_lite.policy import MakePolicy, PlackettLuce, Policy
-from fairpg_lite.pooling import POOLS, Pool, check_poolable, check_pooled_function, pooled_disparity
-from fairpg_lite.relevance import GAINS, MERITS, Gain, Merit, merit_of
+from fairpg_lite.pooling import (
+    POOLS,
+    Pool,
+    RunningPool,
+    check_poolable,
+    check_pooled_function,
+    pooled_disparity,
+)
+from fairpg_lite.relevance import GAINS, MERITS, Gain, Merit, is_column, merit_of
 from fairpg_lite.reward_to_go import BASELINES
 
 #: Utilities that are linear in exposure; any other is a function of rankings.
@@ -80,11 +87,15 @@ class Objective:
     """What is subtracted from a reward, "mean" (the paper), "loo" (unbiased) or None; with
     ``reward_to_go`` also "uniform" (`PlackettLuce.sampled_exposure`)."""
     entropy: float = 0.0
-    """Weight of the entropy of Softmax(scores), the paper's gamma."""
+    """Weight of the entropy of Softmax(scores), the paper's gamma. It regularises the training:
+    validation queries choose the epoch by U - lam * D, without it."""
     merit: str | Merit = "identity"
-    """Merit as a function of relevance, "identity", "square", "sqrt" or a function."""
+    """Merit as a function of relevance, "identity", "square", "sqrt" or a function; or a column of
+    the data, "column:NAME"."""
     position_bias: Tensor | None = None
-    """Attention per position ``(n,)`` for exposure and utility; None is 1/log2(1+j)."""
+    """Attention per position ``(n,)`` for exposure and utility; None is 1/log2(1+j). To train for
+    the first ten positions, give ``position_bias(n, k=10)`` of `fairpg_lite.exposure`, and judge
+    with the same, ``evaluate(..., position_bias=...)``."""
     tolerance: float = 1e-5
     """Order of the error of exact exposure while training, which is some four times this at most
     (`fairpg_lite.exact.exact_exposure`); a step needs fewer digits than a result, which
@@ -101,8 +112,18 @@ class Objective:
     the mean pooled disparity of the batches that ``RankingDataset.batches`` forms of ``batch_size``
     queries, in which queries of similar length stand together. As an estimate of the gradient of
     the whole data set's pooled disparity that is biased, because a disparity is not linear in the
-    sums, unless ``batch_size`` is the number of queries. `evaluate` and the validation of a
-    training pool the whole data set."""
+    sums, unless ``batch_size`` is the number of queries (or see ``running``). `evaluate` and the
+    validation of a training pool the whole data set."""
+    running: bool = field(default=False, metadata={"stored": "if changed"})
+    """Whether the pool of a batch has all other queries in it, too, with the exposure that they had
+    when they were last seen, at the start of the training at first.
+
+    The disparity is then that of the whole data set, as far as it is remembered. Its gradient goes
+    through the batch's own documents, and is scaled by the number of queries over that of the
+    batch. Over the batches of an epoch its mean is the gradient of the whole data set's disparity
+    at the remembered exposure: exactly the full gradient if the weights stood still, and biased by
+    what they moved in the last epoch else, which vanishes with the learning rate. With
+    ``method="sample"`` what is remembered is an estimate, too."""
     policy: MakePolicy | None = field(default=None, metadata={"stored": "if changed"})
     """What makes a policy of scores and mask; None is `PlackettLuce`. Another kind is trained with
     ``method="exact"``, by the gradient of its own exposure."""
@@ -122,9 +143,13 @@ class Objective:
         self._demand_choice("reward_to_go", (True, False))
         self._demand_choice("utility", LINEAR_UTILITIES, or_function=True)
         self._demand_choice("disparity", (*DISPARITIES, None), or_function=True)
-        self._demand_choice("merit", tuple(MERITS), or_function=True)
+        if not is_column(self.merit):
+            self._demand_choice("merit", tuple(MERITS), or_function=True)
         self._demand_choice("gain", tuple(GAINS), or_function=True)
         self._demand_choice("pooled", POOLS)
+        self._demand_choice("running", (True, False))
+        if self.running and self.pooled == "query":
+            self._refuse("running", "there is no pool; choose pooled='item' or 'dataset'")
         if self.disparity is not None:
             function = self._disparity_function()
             name = self.disparity if isinstance(self.disparity, str) else "the disparity"
@@ -176,6 +201,7 @@ class Objective:
         batch: Batch,
         generator: torch.Generator | None = None,
         ideal: Tensor | None = None,
+        others: RunningPool | None = None,
     ) -> tuple[Terms, Tensor]:
         """The terms of each query of a batch, and the exposure ``(B, n)`` that they are made of.
 
@@ -184,6 +210,8 @@ class Objective:
             batch: The queries.
             generator: Where rankings are drawn from; None is torch's own stream.
             ideal: ``(Q,)``, what `ideals` has found for the whole dataset; None works it out.
+            others: All queries as they are remembered, to be pooled with the batch; None pools
+                the batch alone.
 
         Returns:
             The terms, and the exposure.
@@ -197,7 +225,7 @@ class Objective:
         utility = self._utility(policy, exposure, rankings, batch, mask, ideal)
         # What has no weight is reported, and needs no gradient.
         with torch.set_grad_enabled(torch.is_grad_enabled() and self.lam > 0):
-            disparity = self._disparity(exposure, batch, mask)
+            disparity = self._disparity(exposure, batch, mask, others)
         with torch.set_grad_enabled(torch.is_grad_enabled() and self.entropy > 0):
             entropy = self._entropy(policy, exposure)
         return Terms(utility, disparity, entropy), exposure
@@ -214,7 +242,7 @@ class Objective:
         """
         if not _check.is_trusted():
             check_poolable(type(self).__name__, batch, self.pooled)
-        merit = merit_of(batch.relevance, self.merit)
+        merit = merit_of(batch.relevance, self.merit, batch.columns)
         return Pool.of_padded(
             exposure,
             merit,
@@ -314,23 +342,36 @@ class Objective:
                 f"Plackett-Luce scores, and policy makes a {type(policy).__name__}; choose 'ndcg' "
                 "or 'dcg'."
             )
-        values = self.utility(rankings, batch.relevance, mask=mask)
+        options: dict[str, Any] = {"mask": mask}
+        if takes(self.utility, "columns"):
+            options["columns"] = batch.columns or {}
+        values = self.utility(rankings, batch.relevance, **options)
         return policy.expect(values, rankings, self.baseline)
 
-    def _disparity(self, exposure: Tensor, batch: Batch, mask: Tensor | None) -> Tensor:
+    def _disparity(
+        self, exposure: Tensor, batch: Batch, mask: Tensor | None, others: RunningPool | None
+    ) -> Tensor:
         """The chosen disparity ``(B,)`` of an exposure ``(B, n)``; zeros if there is none."""
         if self.disparity is None or (self.needs_groups and batch.groups is None):
             return torch.zeros_like(exposure[..., 0])
+        if others is not None:
+            pool = others.with_batch(exposure, batch.mask, batch.queries)
+            value = self.pooled_disparity(pool)
+            # Only the batch's own documents have a gradient; the others' is as large on average.
+            scale = others.query_count / len(batch.queries)
+            value = value.detach() + scale * (value - value.detach())
+            return value.expand(exposure.shape[:-1])
         if self.pooled != "query":
             value = self.pooled_disparity(self.pool_of(exposure, batch))
             return value.expand(exposure.shape[:-1])
         return disparity_of(
             self._disparity_function(),
             exposure,
-            merit_of(batch.relevance, self.merit),
+            merit_of(batch.relevance, self.merit, batch.columns),
             groups=batch.groups,
             mask=mask,
             position_bias=self.position_bias,
+            columns=batch.columns,
         )
 
     def _disparity_function(self) -> Disparity:

@@ -66,20 +66,46 @@ def gains_of(where: str, relevance: Tensor, gain: str | Gain, mask: Tensor | Non
     return gains if mask is None else torch.where(mask, gains, 0.0)
 
 
-def merit_of(relevance: Tensor, merit: str | Merit = "identity") -> Tensor:
-    """Merit of documents by relevance (chapter 5).
+#: "column:NAME" is the merit that a column of the dataset says.
+COLUMN = "column:"
+
+
+def merit_of(
+    relevance: Tensor,
+    merit: str | Merit = "identity",
+    columns: Mapping[str, Tensor] | None = None,
+) -> Tensor:
+    """Merit of documents, by relevance or as a column says (chapter 5).
 
     Args:
         relevance: ``(…, n)``.
-        merit: One of `MERITS` by name, or a function of relevance of your own.
+        merit: One of `MERITS` by name, a function of relevance of your own, or "column:NAME".
+        columns: The named columns of the documents, each ``(…, n)``.
 
     Returns:
         ``(…, n)``.
 
     >>> merit_of(torch.tensor([0.0, 4.0]), "sqrt")
     tensor([0., 2.])
+    >>> merit_of(torch.tensor([0.0, 4.0]), "column:sales", {"sales": torch.tensor([3.0, 5.0])})
+    tensor([3., 5.])
     """
+    if is_column(merit):
+        name = str(merit).removeprefix(COLUMN)
+        if name not in (columns or {}):
+            raise ValueError(
+                f"merit is {merit!r}, and the data have "
+                f"{', '.join(map(repr, columns)) if columns else 'no columns'}; give the dataset "
+                f"that column, dataset.replace(columns={{{name!r}: ...}})."
+            )
+        assert columns is not None
+        return columns[name].to(relevance.dtype)
     return _function("merit_of", "merit", merit, MERITS)(relevance)
+
+
+def is_column(merit: str | Merit) -> bool:
+    """Whether a merit is one that a column says."""
+    return isinstance(merit, str) and merit.startswith(COLUMN)
 
 
 def _function(where: str, name: str, value: str | Gain, known: Mapping[str, Gain]) -> Gain:

@@ -13,8 +13,21 @@ from torch import Tensor
 RESAMPLES = 2000
 
 
-def bootstrap_interval(values: Tensor) -> tuple[float, float]:
+def weighted_mean(values: Tensor, weights: Tensor | None = None) -> Tensor:
+    """The mean ``()`` of ``values (Q,)`` by ``weights (Q,)``; None weighs all alike.
+
+    >>> weighted_mean(torch.tensor([1.0, 4.0]), torch.tensor([2.0, 1.0]))
+    tensor(2.)
+    """
+    if weights is None:
+        return values.mean()
+    return (weights * values).sum() / weights.sum()
+
+
+def bootstrap_interval(values: Tensor, weights: Tensor | None = None) -> tuple[float, float]:
     """95 % percentile interval of the mean of ``values (Q,)``; NaN if there are none.
+
+    With ``weights (Q,)`` it is that of their weighted mean; a query keeps its weight.
 
     >>> low, high = bootstrap_interval(torch.arange(100.0).double())
     >>> low < 49.5 < high
@@ -23,7 +36,9 @@ def bootstrap_interval(values: Tensor) -> tuple[float, float]:
     count = len(values)
     if count == 0:
         return float("nan"), float("nan")
-    means = [values[index].mean() for index in drawn_indices(count)]
+    means = []
+    for index in drawn_indices(count):
+        means.append(weighted_mean(values[index], None if weights is None else weights[index]))
     return interval_of(torch.stack(means))
 
 

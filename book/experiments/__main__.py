@@ -64,26 +64,7 @@ def make_parser() -> argparse.ArgumentParser:
         help="yahoo: the directory of Yahoo's files",
     )
     source.add_argument("--stand-in", action="store_true", help="yahoo: artificial data instead")
-    parser.add_argument(
-        "--jobs",
-        type=options.count,
-        default=1,
-        metavar="X",
-        help="processes on this machine (default %(default)s)",
-    )
-    parser.add_argument(
-        "--scheduler",
-        type=options.file_name,
-        metavar="X",
-        help="address of a Dask cluster to use instead",
-    )
-    parser.add_argument(
-        "--timeout",
-        type=float,
-        default=300.0,
-        metavar="X",
-        help="seconds the cluster may be without a worker (default %(default)s)",
-    )
+    options.add_places(parser)
     parser.add_argument("--overwrite", action="store_true", help="compute everything anew")
     options.add_quiet(parser)
     parser.set_defaults(run=run)

@@ -10,11 +10,12 @@ from torch import Tensor
 
 from fairpg_lite.cli import options
 from fairpg_lite.cli.output import UsageError, say
-from fairpg_lite.cli.reading import read_for
+from fairpg_lite.cli.reading import items_by_name, read_for
 from fairpg_lite.data import RankingDataset
 from fairpg_lite.evaluation import Evaluation, evaluate
 from fairpg_lite.measures import MEASURES
 from fairpg_lite.models import SavedModel, load_model
+from fairpg_lite.pooling import POOLS
 
 HELP = """\
 Utility and disparity of a model on a LETOR file, or of two.
@@ -28,14 +29,11 @@ examples:
   fairpg-lite evaluate model/ test.txt --measures ndcg d_group
   fairpg-lite evaluate fair/ plain/ test.txt                 two models, query by query
 
-Gain, merit and position bias are those of the training, unless there is a --gain or a
---position-bias. The column "queries" counts
-those where a measure has an answer of its own: most have none where nothing is relevant,
-D_group none where a group or its merit is absent."""
+Gain, merit, position bias, cut-off and pooling are those of the training, unless there is a
+--gain, a --position-bias, a --k or a --pooled. The column "queries" counts those where a measure
+has an answer of its own: most have none where nothing is relevant, D_group none where a group or
+its merit is absent."""
 _GAINS = {"exponential": "2^grade - 1", "linear": "the grade", "binary": "1 for any grade above 0"}
-
-# A file has one relevance for each document, and no draws of it.
-_MEASURES_OF_A_FILE = [name for name, row in MEASURES.items() if "posterior" not in row.needs]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -51,12 +49,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--measures",
         nargs="+",
-        choices=_MEASURES_OF_A_FILE,
+        choices=options.MEASURES_OF_A_FILE,
         metavar="X",
-        help=f"which to compute, of {', '.join(_MEASURES_OF_A_FILE)} (default: the paper's)",
+        help=f"which to compute, of {', '.join(options.MEASURES_OF_A_FILE)} (default: the paper's)",
     )
     options.add_evaluation(parser)
     options.add_position_bias(parser, "that of the training")
+    options.add_cut_off(parser, "that of the training")
+    parser.add_argument(
+        "--pooled",
+        choices=POOLS,
+        help=f"{options.SETTINGS['pooled']} (default that of the training)",
+    )
     options.add_max_grade(parser)
     parser.add_argument(
         "--groups",
@@ -84,12 +88,14 @@ def run(args: argparse.Namespace) -> None:
         )
     trained = models[0].meta.get("training") or {}
     if args.measures is None:
-        args.measures = options.measures_for(
-            data[0].groups is not None, args.k is not None, trained.get("disparity")
-        )
+        args.measures = options.measures_for(data[0].groups is not None, trained.get("disparity"))
     gain = args.gain or trained.get("gain", "exponential")
     merit = trained.get("merit", "identity")
     args.bias = _position_bias(args, trained, data)
+    args.k = options.cut_off_of(args.bias)
+    args.pooled = args.pooled or trained.get("pooled", "query")
+    if args.pooled == "item":
+        data = [items_by_name(args.file, dataset) for dataset in data]
     policy = _judged(args, models[0], data[0], gain, merit)
     if len(models) == 1:
         mode = _judged(args, models[0], data[0], gain, merit, deterministic=True)
@@ -127,25 +133,35 @@ def _judged(
         gain=gain,
         max_grade=args.max_grade,
         position_bias=args.bias,
+        pooled=args.pooled,
     )
 
 
 def _position_bias(
     args: argparse.Namespace, trained: Mapping[str, Any], data: Sequence[RankingDataset]
 ) -> Tensor | None:
-    """The position bias that is asked for, or else that of the training; None is log2."""
+    """The position bias that is asked for, or else that of the training; None is log2, uncut."""
     longest = options.longest_list(data)
-    if args.position_bias is not None:
-        return options.position_bias_of(args.position_bias, longest)
     values = trained.get("position_bias")
-    if values is None:
-        return None
-    if len(values) < longest:
+    if args.position_bias is not None or values is None:
+        return options.cut_bias_of(args.position_bias, args.k, longest)
+    bias = torch.tensor(values)
+    if len(bias) < longest and bias[-1] == 0:  # nobody looks there, nor further below
+        bias = torch.nn.functional.pad(bias, (0, longest - len(bias)))
+    if len(bias) < longest:
         raise UsageError(
             f"the training's position bias has {len(values)} positions, the longest list of "
             f"{args.file} has {longest} documents; give --position-bias."
         )
-    return torch.tensor(values)
+    last = options.cut_off_of(bias)
+    if args.k is None:
+        return bias
+    if last is not None and args.k > last:
+        raise UsageError(
+            f"--k is {args.k}, and the training's position bias ends at position {last}; give "
+            "--position-bias, too."
+        )
+    return options.cut_off(bias, args.k)
 
 
 def _columns_of_one(policy: Evaluation, mode: Evaluation) -> dict[str, list[str]]:
@@ -173,18 +189,20 @@ def _columns_of_two(first: Evaluation, second: Evaluation) -> dict[str, list[str
 
 def _labels(evaluation: Evaluation, k: int | None) -> list[str]:
     """What people call the measures, with their cut-off."""
-    cut_off = "" if k is None else f"@{k}"
-    labels = {name: MEASURES[name].label for name in evaluation.means}
-    labels |= {"ndcg_at_k": f"NDCG{cut_off}", "err": f"ERR{cut_off}"}
-    labels |= {"ap": f"AP{cut_off}", "rr": f"RR{cut_off}"}
-    return [labels[name] for name in evaluation.means]
+    labels = []
+    for name in evaluation.means:
+        label = "NDCG" if name == "ndcg_at_k" else MEASURES[name].label
+        is_cut = k is not None and name != "average_rank"
+        labels.append(f"{label}@{k}" if is_cut else label)
+    return labels
 
 
 def _print_table(labels: list[str], columns: dict[str, list[str]]) -> None:
-    print(f"{'':14}" + "".join(columns))
+    width = max(14, *(len(label) + 1 for label in labels))
+    print(" " * width + "".join(columns))
     for row, label in enumerate(labels):
         cells = [values[row].rjust(len(head)) for head, values in columns.items()]
-        print(f"{label:14}" + "".join(cells))
+        print(label.ljust(width) + "".join(cells))
 
 
 def _about_undefined(args: argparse.Namespace) -> str:

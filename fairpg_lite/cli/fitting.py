@@ -42,6 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         if name != "lam":
             options.add_setting(parser, name)
     options.add_position_bias(parser, "log2")
+    options.add_cut_off(parser, "none")
     price = parser.add_mutually_exclusive_group()
     options.add_setting(price, "lam")
     price.add_argument(
@@ -67,7 +68,8 @@ def run(args: argparse.Namespace) -> int | None:
     prepare, data = read_parts(args, ("valid", "test"), is_charged)
     train = data["train"]
     longest = options.longest_list(data.values())
-    config = replace(config, position_bias=options.position_bias_of(args.position_bias, longest))
+    bias = options.cut_bias_of(args.position_bias, args.k, longest)
+    config = replace(config, position_bias=bias)
     scorer = new_scorer(train.n_features, args.hidden, seed=args.seed, dtype=train.features.dtype)
     notes: dict[str, Any] = {part: str(dataset) for part, dataset in data.items()}
     notes["run"] = _identity(config, prepare, scorer, args.budget, data)

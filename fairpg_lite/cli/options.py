@@ -1,7 +1,9 @@
 """The options that commands share, and how their values are read."""
 
 import argparse
+import importlib
 import math
+import sys
 from collections.abc import Iterable
 from dataclasses import fields
 from functools import partial
@@ -14,6 +16,7 @@ from torch import Tensor
 from fairpg_lite._check import SEED_LIMIT
 from fairpg_lite.cli.output import WRONG_CALL, UsageError
 from fairpg_lite.data import RankingDataset
+from fairpg_lite.disparity import Disparity
 from fairpg_lite.exposure import position_bias
 from fairpg_lite.measures import DEFAULT_MEASURES, DISPARITIES, MEASURES
 from fairpg_lite.training.config import TrainConfig
@@ -21,12 +24,16 @@ from fairpg_lite.training.config import TrainConfig
 #: Options that are fields of `TrainConfig`, which has their defaults and refuses wrong values.
 SETTINGS = {
     "lam": "weight of the disparity",
-    "disparity": "; ".join(f"{name} is {MEASURES[name].label}" for name in DISPARITIES),
+    "disparity": "; ".join(f"{name} is {MEASURES[name].label}" for name in DISPARITIES)
+    + "; MODULE:FUNCTION is one of your own, in a Python file of this directory",
     "utility": "ndcg or dcg",
     "gain": "of a grade in NDCG: exponential (2^grade - 1), linear or binary",
     "merit": "of a grade: identity, square or sqrt",
     "method": "of the gradient: sample, as in the paper, or exact",
     "samples": "rankings drawn per query",
+    "baseline": "what is subtracted from a reward: mean, loo (leave one out) or none",
+    "pooled": "whether the disparity is one of each query, or of all together: query, item (the "
+    "sums of each document, known by the name in its #docid comment) or dataset",
     "epochs": "passes over the queries",
     "batch_size": "queries per update",
     "lr": "learning rate",
@@ -34,6 +41,8 @@ SETTINGS = {
     "patience": "stop after so many epochs without a better objective on --valid",
     "seed": "fixes initial weights, order and draws",
 }
+#: A file has one relevance for each document, and no draws of it.
+MEASURES_OF_A_FILE = [name for name, row in MEASURES.items() if "posterior" not in row.needs]
 _DEFAULTS = {field.name: field.default for field in fields(TrainConfig)}
 
 
@@ -161,7 +170,6 @@ def add_setting(parser: Any, name: str, help_text: str | None = None) -> None:
 
 def add_evaluation(parser: argparse.ArgumentParser) -> None:
     """Add how a policy is judged."""
-    parser.add_argument("--k", type=count, metavar="X", help="cut-off of NDCG@k and ERR")
     parser.add_argument(
         "--undefined",
         choices=("0", "1", "skip"),
@@ -177,6 +185,41 @@ def undefined_values(args: argparse.Namespace) -> str | dict[str, float]:
         return "skip"
     value = float(args.undefined)
     return {"ndcg": value, "ndcg_at_k": value}
+
+
+def add_cut_off(parser: argparse.ArgumentParser, default: str) -> None:
+    """Add --k; `default` says in words what is taken without it."""
+    parser.add_argument(
+        "--k",
+        type=count,
+        metavar="X",
+        help="nobody looks below position X: cuts exposure, and with it NDCG and every disparity, "
+        f"and ERR, AP and RR (default {default})",
+    )
+
+
+def add_places(parser: argparse.ArgumentParser) -> None:
+    """Add where the runs of a sweep are computed: --jobs, --scheduler and --timeout."""
+    parser.add_argument(
+        "--jobs",
+        type=count,
+        default=1,
+        metavar="X",
+        help="processes on this machine (default %(default)s)",
+    )
+    parser.add_argument(
+        "--scheduler",
+        type=file_name,
+        metavar="X",
+        help="address of a Dask cluster to use instead",
+    )
+    parser.add_argument(
+        "--timeout",
+        type=float,
+        default=300.0,
+        metavar="X",
+        help="seconds the cluster may be without a worker (default %(default)s)",
+    )
 
 
 def add_position_bias(parser: argparse.ArgumentParser, default: str) -> None:
@@ -198,6 +241,29 @@ def add_max_grade(parser: argparse.ArgumentParser) -> None:
         metavar="X",
         help="top of the scale of grades, for ERR (default: the highest grade of the file)",
     )
+
+
+def cut_bias_of(text: str | None, k: int | None, n: int) -> Tensor | None:
+    """The position bias of n positions that --position-bias and --k make; None is log2, uncut."""
+    if k is None:
+        return position_bias_of(text, n)
+    bias = position_bias_of(text or "log2", n)
+    assert bias is not None
+    return cut_off(bias, k)
+
+
+def cut_off(bias: Tensor, k: int) -> Tensor:
+    """A position bias ``(n,)`` of a reader who looks at the first k positions."""
+    bias = bias.clone()
+    bias[k:] = 0.0
+    return bias
+
+
+def cut_off_of(bias: Tensor | None) -> int | None:
+    """The last position that anybody looks at, if a position bias ends with zeros; else None."""
+    if bias is None or bias[-1] > 0 or not bool((bias > 0).any()):
+        return None
+    return 1 + int(bias.nonzero().max())
 
 
 def position_bias_of(text: str | None, n: int) -> Tensor | None:
@@ -263,15 +329,40 @@ def settings_of(args: argparse.Namespace, **changes: Any) -> TrainConfig:
     if args.patience is not None and args.valid is None:
         raise UsageError("--patience is for validation; give --valid FILE.")
     values = {name: getattr(args, name) for name in SETTINGS if hasattr(args, name)}
+    values["disparity"] = disparity_named(args.disparity)
+    if args.baseline == "none":
+        values["baseline"] = None
     try:
         return TrainConfig(**values | changes)
     except ValueError as error:
         raise UsageError(str(error).removeprefix("TrainConfig: ")) from error
 
 
-def measures_for(
-    has_groups: bool, has_cut_off: bool, trained_disparity: object = None
-) -> list[str]:
+def disparity_named(text: str) -> str | Disparity:
+    """The function of MODULE:FUNCTION; any other name is itself."""
+    module_name, colon, function_name = text.partition(":")
+    if not colon:
+        return text
+    # A console script looks for modules beside itself and not in the current directory.
+    if "" not in sys.path and str(Path.cwd()) not in sys.path:
+        sys.path.insert(0, str(Path.cwd()))
+    try:
+        module = importlib.import_module(module_name)
+    except ImportError as error:
+        raise UsageError(
+            f"--disparity is {text}, and there is no module {module_name!r} ({error}); name a "
+            "Python file of this directory without its .py."
+        ) from error
+    function = getattr(module, function_name, None)
+    if not callable(function):
+        raise UsageError(
+            f"--disparity is {text}, and {module_name} has no function {function_name!r}."
+        )
+    disparity: Disparity = function
+    return disparity
+
+
+def measures_for(has_groups: bool, trained_disparity: object = None) -> list[str]:
     """The measures of the paper, and the disparity of the training, as far as the data allow."""
     wanted = list(DEFAULT_MEASURES)
     if isinstance(trained_disparity, str) and trained_disparity in MEASURES:
@@ -281,7 +372,7 @@ def measures_for(
         measure = MEASURES[name]
         if "groups" in measure.needs and not has_groups:
             continue
-        if measure.name == "ndcg_at_k" and not has_cut_off:  # the same as NDCG
+        if name == "ndcg_at_k":  # a cut-off is one of the position bias, and so of NDCG
             continue
         names.append(name)
     return names

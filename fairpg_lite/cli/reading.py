@@ -75,7 +75,20 @@ def read_parts(
         data[part] = _prepared(prepare, raw)
         if data["train"].groups is not None and data[part].groups is None:
             raise UsageError(f"--groups are of TRAIN; give --{part}-groups FILE, too.")
+    if args.pooled == "item":
+        data = {part: items_by_name(part, dataset) for part, dataset in data.items()}
     return prepare, data
+
+
+def items_by_name(file: str, dataset: RankingDataset) -> RankingDataset:
+    """The dataset with an id for each name: documents of one name are the same item."""
+    if dataset.documents is None or "" in dataset.documents:
+        raise UsageError(
+            f"--pooled item adds up documents of the same name, and {file} has some without; give "
+            "each line a comment #docid = NAME, or choose --pooled dataset."
+        )
+    ids = np.unique(dataset.documents.astype(str), return_inverse=True)[1]
+    return dataset.replace(document_ids=torch.from_numpy(ids))
 
 
 def _prepared(prepare: Preparation, dataset: RankingDataset) -> RankingDataset:

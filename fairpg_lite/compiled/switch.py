@@ -6,6 +6,7 @@ from torch import nn
 from fairpg_lite.compiled.problem import DISPARITIES
 from fairpg_lite.data import RankingDataset
 from fairpg_lite.objective import Objective
+from fairpg_lite.relevance import is_column
 from fairpg_lite.scorers import LinearScorer, MLPScorer
 
 #: Below so many visits of a query "auto" leaves a run to autograd: compiling takes longer.
@@ -101,6 +102,8 @@ def _why_not_features(dataset: RankingDataset) -> str | None:
     features = dataset.features
     if features.dtype not in _FORMATS or not features.is_contiguous():
         return "the features are not one contiguous float32 or float64 array"
+    if dataset.query_weights is not None:
+        return "the dataset has query_weights"
     return None
 
 
@@ -114,6 +117,8 @@ def _why_not_objective(objective: Objective) -> str | None:
         return f"policy is {objective.policy!r}"
     if callable(objective.method):
         return f"method is {objective.method!r}"
+    if is_column(objective.merit):
+        return f"merit is {objective.merit!r}"
     if objective.pooled != "query":
         return f"pooled is {objective.pooled!r}"
     return None

@@ -16,6 +16,8 @@ FIELDS = (
     "query_ids",
     "document_ids",
     "documents",
+    "columns",
+    "query_weights",
 )
 
 
@@ -36,6 +38,8 @@ def checked(fields: Mapping[str, Any], where: str = "RankingDataset") -> dict[st
         "query_ids": _query_ids(where, fields["query_ids"], len(offsets) - 1),
         "document_ids": _document_ids(where, fields["document_ids"], n_documents),
         "documents": _documents(where, fields["documents"], n_documents),
+        "columns": _columns(where, fields["columns"], features),
+        "query_weights": _query_weights(where, fields["query_weights"], features, len(offsets) - 1),
     }
     for name, values in arrays.items():
         if isinstance(values, Tensor):
@@ -169,6 +173,56 @@ def _documents(where: str, values: Any, n_documents: int) -> Any:
     names = _texts(where, "documents", values, 'give a text for each document, "" for none')
     _one_per_document(where, "documents", names.shape, n_documents)
     return names
+
+
+def _columns(where: str, values: Any, features: Tensor) -> dict[str, Tensor] | None:
+    """Return the named columns, each (N,) and finite, floats in the dtype of the features."""
+    if values is None:
+        return None
+    if not isinstance(values, Mapping):
+        raise ValueError(
+            f"{where}: columns is a {type(values).__name__}; give a mapping of names to one value "
+            'for each document, {"merit": ...}.'
+        )
+    columns = {}
+    for name, column in values.items():
+        if not isinstance(name, str) or not name:
+            raise ValueError(f"{where}: columns has the name {name!r}; name columns by texts.")
+        numbers = _tensor(where, f"columns[{name!r}]", column)
+        _one_per_document(where, f"columns[{name!r}]", tuple(numbers.shape), len(features))
+        numbers = numbers.to(features.device)
+        if numbers.is_floating_point():
+            numbers = numbers.to(features.dtype)
+        unbounded = ~numbers.isfinite()
+        if unbounded.any():
+            i = int(unbounded.nonzero()[0])
+            raise ValueError(
+                f"{where}: columns[{name!r}][{i}] is {float(numbers[i]):g}; it must be finite."
+            )
+        columns[name] = numbers
+    return columns or None
+
+
+def _query_weights(where: str, values: Any, features: Tensor, n_queries: int) -> Tensor | None:
+    """Return the weights of queries (Q,), finite, not negative, and not all zero."""
+    if values is None:
+        return None
+    weights = _tensor(where, "query_weights", values).to(features)
+    if weights.shape != (n_queries,):
+        raise ValueError(
+            f"{where}: query_weights has shape {tuple(weights.shape)}, and offsets make "
+            f"{n_queries} queries; give one weight for each query."
+        )
+    wrong = ~weights.isfinite() | (weights < 0)
+    if wrong.any():
+        i = int(wrong.nonzero()[0])
+        raise ValueError(
+            f"{where}: query_weights[{i}] is {float(weights[i]):g}; a weight is finite, zero or "
+            "more."
+        )
+    if n_queries and not (weights > 0).any():
+        raise ValueError(f"{where}: query_weights are all zero; let one query count at least.")
+    return weights
 
 
 def _tensor(where: str, name: str, values: Any) -> Tensor:

@@ -1,6 +1,6 @@
 """Batches of the queries of a dataset, in a random order or its own."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 import torch
@@ -18,15 +18,17 @@ class Batches:
     """Batches of `size` queries: what `RankingDataset.batches` returns, which has its options.
 
     Iterate over it once for each epoch; the order is drawn anew each time, from `generator`.
-    `len` is the number of batches. `features (N, d)`, `relevance (N,)`, and `groups (N,)` and
-    `document_ids (N,)` or None, are those of a dataset whose query i owns the rows
-    `bounds[i]:bounds[i + 1]`.
+    `len` is the number of batches. `features (N, d)`, `relevance (N,)`, and `groups (N,)`,
+    `document_ids (N,)`, `columns` (each `(N,)`) and `query_weights (Q,)` or None, are those of a
+    dataset whose query i owns the rows `bounds[i]:bounds[i + 1]`.
     """
 
     features: Tensor
     relevance: Tensor
     groups: Tensor | None
     document_ids: Tensor | None
+    columns: Mapping[str, Tensor] | None
+    query_weights: Tensor | None
     bounds: list[int]
     size: int
     shuffle: bool
@@ -129,4 +131,15 @@ class Batches:
         document_ids = None
         if self.document_ids is not None:
             document_ids = torch.unflatten(take(self.document_ids), 0, mask.shape)
-        return Batch(features, relevance, groups, mask, queries, document_ids)
+        columns = None
+        if self.columns is not None:
+            columns = {}
+            for name, values in self.columns.items():
+                column = torch.unflatten(take(values), 0, mask.shape)
+                columns[name] = column.to(dtype) if column.is_floating_point() else column
+        query_weights = None
+        if self.query_weights is not None:
+            query_weights = self.query_weights[queries.to(self.query_weights.device)].to(dtype)
+        return Batch(
+            features, relevance, groups, mask, queries, document_ids, columns, query_weights
+        )

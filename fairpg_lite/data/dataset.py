@@ -3,7 +3,7 @@
 import copy
 import dataclasses
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from itertools import accumulate, pairwise
 from typing import Any, NamedTuple, Self, overload
@@ -46,6 +46,11 @@ class RankingDataset:
         document_ids: Whole numbers `(N,)`, such as the row of a table that a document was, or None.
             Measures over many queries take documents of one id for the same item.
         documents: Names of documents, texts `(N,)` with "" for none; or None.
+        columns: Other values of the documents by name, each `(N,)` and finite, or None. A column
+            can be the merit (`TrainConfig(merit="column:NAME")`, and so in `evaluate`), and a
+            disparity or utility of your own that has an argument `columns` is given all of them.
+        query_weights: How much each query counts in means and in training, `(Q,)`, zero or more;
+            None is all alike.
         info: What else is known of the data, plain values by name.
 
     >>> dataset = RankingDataset(torch.eye(3), torch.tensor([1.0, 0.0, 2.0]), offsets=[0, 2, 3])
@@ -65,6 +70,8 @@ class RankingDataset:
     query_ids: Any = None
     document_ids: Tensor | None = None
     documents: Any = None
+    columns: Mapping[str, Tensor] | None = None
+    query_weights: Tensor | None = None
     info: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -121,6 +128,8 @@ class RankingDataset:
         features: Sequence[str] | None = None,
         group: str | None = None,
         document: str | None = None,
+        columns: Sequence[str] = (),
+        query_weight: str | None = None,
     ) -> Self:
         """Make a dataset of a pandas table with a row for each document, in any order.
 
@@ -134,6 +143,9 @@ class RankingDataset:
             group: The column of groups; its sorted values become 0, 1, … and are kept in
                 `info["group_names"]`. None is a dataset without groups.
             document: The column of names of documents. None is a dataset without names.
+            columns: Columns of numbers to be kept by their names, as the dataset's `columns`.
+            query_weight: The column of weights, the same in all rows of a query. None is a dataset
+                without weights.
 
         Returns:
             The dataset, with features in torch's default dtype; `document_ids` says which row of
@@ -152,6 +164,8 @@ class RankingDataset:
             features=features,
             group=group,
             document=document,
+            columns=columns,
+            query_weight=query_weight,
         )
         return cls(**arguments)
 
@@ -160,8 +174,9 @@ class RankingDataset:
 
         Returns:
             A DataFrame with the columns "query", "document" (if there are names), "relevance",
-            "group" (if there are groups; by their names in `info["group_names"]`, if known) and
-            "feature_1" to "feature_d" (or the names in `info["feature_names"]`, if there are d).
+            "group" (if there are groups; by their names in `info["group_names"]`, if known),
+            "feature_1" to "feature_d" (or the names in `info["feature_names"]`, if there are d),
+            the dataset's `columns` by their names and "query_weight" (if there are weights).
             The index is "document_id", if there are ids. The way back is `from_pandas` with these
             names of columns.
 
@@ -277,6 +292,8 @@ class RankingDataset:
             relevance=self.relevance,
             groups=self.groups,
             document_ids=self.document_ids,
+            columns=self.columns,
+            query_weights=self.query_weights,
             bounds=self._bounds,
             size=size,
             shuffle=shuffle,
@@ -316,6 +333,10 @@ class RankingDataset:
         lengths = [end - start for start, end in zip(starts, ends, strict=True)]
         taken["offsets"] = list(accumulate(lengths, initial=0))
         taken["query_ids"] = self.query_ids[chosen]
+        if self.columns is not None:
+            taken["columns"] = {name: values[rows] for name, values in self.columns.items()}
+        if self.query_weights is not None:
+            taken["query_weights"] = self.query_weights[chosen]
         return self.replace(**taken)
 
     def split(self, fractions: Sequence[float], seed: int = 0) -> tuple["RankingDataset", ...]:
@@ -391,6 +412,8 @@ class RankingDataset:
         query_ids: Any = ...,
         document_ids: Any = ...,
         documents: Any = ...,
+        columns: Any = ...,
+        query_weights: Any = ...,
         info: Any = ...,
     ) -> "RankingDataset":
         """Change some arrays.
@@ -403,6 +426,8 @@ class RankingDataset:
             query_ids: The new ids of queries, or None for 0, 1, …
             document_ids: The new ids of documents, or None to take them away.
             documents: The new names of documents, or None to take them away.
+            columns: All columns that the new dataset is to have, or None to take them away.
+            query_weights: The new weights of queries, or None to take them away.
             info: The new info.
 
         Returns:
@@ -420,6 +445,8 @@ class RankingDataset:
             "query_ids": query_ids,
             "document_ids": document_ids,
             "documents": documents,
+            "columns": columns,
+            "query_weights": query_weights,
             "info": info,
         }
         changes = {name: value for name, value in arguments.items() if value is not ...}
@@ -431,7 +458,8 @@ class RankingDataset:
         """Convert the numbers, move the arrays, or both.
 
         Args:
-            dtype: The new dtype of features and relevance; None keeps it.
+            dtype: The new dtype of features, relevance, weights and columns of floats; None keeps
+                what they have.
             device: Where all arrays go; None keeps the place.
 
         Returns:
@@ -441,13 +469,19 @@ class RankingDataset:
         >>> dataset.to(torch.float64).relevance.dtype
         torch.float64
         """
+
+        def converted(values: Tensor) -> Tensor:
+            new_dtype = values.dtype
+            if dtype is not None and values.is_floating_point():
+                new_dtype = dtype
+            return values.to(device=device, dtype=new_dtype)
+
         moved = copy.copy(self)
         for name, values in self._fields().items():
             if isinstance(values, Tensor):
-                new_dtype = values.dtype
-                if dtype is not None and values.is_floating_point():
-                    new_dtype = dtype
-                setattr(moved, name, values.to(device=device, dtype=new_dtype))
+                setattr(moved, name, converted(values))
+        if self.columns is not None:
+            moved.columns = {name: converted(values) for name, values in self.columns.items()}
         return moved
 
     def normalize(self) -> "RankingDataset":
@@ -548,7 +582,7 @@ def _joined(parts: Sequence[dict[str, Any]], where: str, kind: str) -> dict[str,
     if not parts:
         raise ValueError(f"{where}: there is no {kind}; give one or more.")
     joined: dict[str, Any] = {}
-    for name in (*PER_DOCUMENT, "query_ids"):
+    for name in (*PER_DOCUMENT, "query_ids", "query_weights"):
         columns = [part[name] for part in parts]
         for number, column in enumerate(columns):
             _refuse_unlike(columns[0], column, name, where, f"{kind} {number}", f"{kind} 0")
@@ -558,7 +592,24 @@ def _joined(parts: Sequence[dict[str, Any]], where: str, kind: str) -> dict[str,
             joined[name] = np.concatenate(columns)
     lengths = torch.cat([part["offsets"].diff() for part in parts])
     joined["offsets"] = list(accumulate(lengths.tolist(), initial=0))
+    joined["columns"] = _joined_columns(parts, where, kind)
     return joined
+
+
+def _joined_columns(
+    parts: Sequence[dict[str, Any]], where: str, kind: str
+) -> dict[str, Tensor] | None:
+    """Return the named columns of all `parts`, one after another; None if they have none."""
+    names = list(parts[0]["columns"] or {})
+    for number, part in enumerate(parts):
+        if set(part["columns"] or {}) != set(names):
+            raise ValueError(
+                f"{where}: {kind} 0 has the columns {sorted(names)}, {kind} {number} has "
+                f"{sorted(part['columns'] or {})}; give all the same columns."
+            )
+    if not names:
+        return None
+    return {name: torch.cat([part["columns"][name] for part in parts]) for name in names}
 
 
 def _refuse_unlike(

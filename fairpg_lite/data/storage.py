@@ -81,6 +81,9 @@ def digest(fields: Mapping[str, Any]) -> str:
             array = np.ascontiguousarray(values.numpy(force=True))
             checksum.update(f"{name} {array.dtype} {array.shape};".encode())
             checksum.update(array.data)
+        elif isinstance(values, Mapping):
+            named = {f"{name} {column}": values[column] for column in sorted(values)}
+            checksum.update(digest(named).encode())
         elif values is not None:
             checksum.update(f"{name} {json.dumps(list(values))};".encode())
     return checksum.hexdigest()
@@ -90,6 +93,8 @@ def compact(values: Any) -> Any:
     """Return a view as a copy of its own: torch stores all the memory behind a view."""
     if isinstance(values, Tensor) and values.untyped_storage().nbytes() > values.nbytes:
         return values.clone()
+    if isinstance(values, dict):
+        return {name: compact(value) for name, value in values.items()}
     return values
 
 

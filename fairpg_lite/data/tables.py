@@ -20,11 +20,14 @@ def arrays_of_table(
     features: Sequence[str] | None,
     group: str | None,
     document: str | None,
+    columns: Sequence[str],
+    query_weight: str | None,
 ) -> dict[str, Any]:
     """Return the arguments of `RankingDataset` for the rows of `frame`, gathered by query."""
     if not hasattr(frame, "columns"):
         raise TypeError(f"{_WHERE}: frame is a {type(frame).__name__}; give a pandas DataFrame.")
-    roles = [name for name in (query, relevance, group, document) if name is not None]
+    named = (query, relevance, group, document, query_weight, *columns)
+    roles = [name for name in named if name is not None]
     if features is None:
         features = [name for name in frame.columns if name not in roles]
     _refuse_missing(frame, [*roles, *features])
@@ -47,7 +50,26 @@ def arrays_of_table(
         arguments["info"] = {"group_names": names.tolist()}
     if document is not None:
         arguments["documents"] = [str(name) for name in table[document]]
+    if columns:
+        values = _numbers(table, columns)
+        arguments["columns"] = dict(zip(columns, values.T.copy(), strict=True))
+    if query_weight is not None:
+        arguments["query_weights"] = _one_per_query(table, query_weight, gathered.offsets)
     return arguments
+
+
+def _one_per_query(table: Any, column: str, offsets: np.ndarray) -> np.ndarray:
+    """Return the value (Q,) that all rows of a query share."""
+    values = _numbers(table, [column])[:, 0]
+    first: np.ndarray = values[offsets[:-1]]
+    differs = values != np.repeat(first, np.diff(offsets))
+    if differs.any():
+        row = int(np.flatnonzero(differs)[0])
+        raise ValueError(
+            f"{_WHERE}: column {column!r} has {values[row]:g} beside another value in the same "
+            "query; a query has one weight."
+        )
+    return first
 
 
 def table_of_arrays(fields: Mapping[str, Any], info: Mapping[str, Any]) -> Any:
@@ -67,6 +89,15 @@ def table_of_arrays(fields: Mapping[str, Any], info: Mapping[str, Any]) -> Any:
     if len(feature_names) != features.shape[1]:
         feature_names = [f"feature_{number}" for number in range(1, features.shape[1] + 1)]
     columns |= zip(feature_names, features.T, strict=True)
+    for name, values in (fields["columns"] or {}).items():
+        if name in columns:
+            raise ValueError(
+                f"RankingDataset.to_pandas: the column {name!r} has the name of another column of "
+                "the table; rename it."
+            )
+        columns[name] = _array(values)
+    if fields["query_weights"] is not None:
+        columns["query_weight"] = np.repeat(_array(fields["query_weights"]), lengths)
     index = None
     if fields["document_ids"] is not None:
         index = pandas.Index(_array(fields["document_ids"]), name="document_id")

@@ -15,7 +15,7 @@ from torch import nn
 
 from fairpg_lite.data import RankingDataset
 from fairpg_lite.evaluation import evaluate
-from fairpg_lite.measures import MEASURES
+from fairpg_lite.measures import MEASURES, of_disparity
 from fairpg_lite.models.model_file import save_model
 from fairpg_lite.models.preparation import Preparation
 from fairpg_lite.scorers import new_scorer
@@ -128,11 +128,16 @@ class FairPGRank:
         Returns:
             The means of `evaluate` on the test queries, None where no query has an answer. What
             ``evaluate_options`` does not say is as in the training: policy, gain, merit, position
-            bias, and the disparity beside NDCG and D_group.
+            bias, and the disparity beside NDCG and D_group. A disparity of one's own is among them
+            in any case, by the name of its function.
         """
         options = judged_as_trained(trained.config, trained.splits.test) | dict(
             self.evaluate_options
         )
+        disparity = trained.config.disparity
+        if callable(disparity) and hasattr(disparity, "__name__"):
+            own = of_disparity(disparity.__name__, disparity.__name__, disparity)
+            options["measures"] = (*options["measures"], own)
         evaluation = evaluate(trained.scorer, trained.splits.test, **options)
         measured: dict[str, Any] = {}
         for name, value in evaluation.to_dict().items():

@@ -15,6 +15,7 @@ from torch import nn
 
 from fairpg_lite._extras import progress_bar
 from fairpg_lite.data import RankingDataset
+from fairpg_lite.measures import MEASURES
 from fairpg_lite.training.config import TrainConfig
 from fairpg_lite.training.history import History
 from fairpg_lite.training.loop import fit
@@ -94,7 +95,8 @@ def fit_to_budget(
     Args:
         scorer: As for `fit`; trained in place, and every round starts from its present weights.
         dataset: The training queries.
-        delta: The budget, zero or more.
+        delta: The budget, zero or more; of a welfare loss ("nash", "gini_welfare") or a disparity
+            of your own, any number.
         config: As for `fit`; its ``lam`` is ignored, its ``disparity`` is what the budget bounds.
             None is ``TrainConfig(method="exact")`` and not, as for `fit`, the paper's sampling: the
             search compares trainings at lambdas that are close to each other, and only without
@@ -102,14 +104,14 @@ def fit_to_budget(
         valid: Validation queries. They are held to the budget instead of the training queries, and
             choose the epoch of each round; the result's ``message`` says where the budget does not
             carry over. None holds the training queries to it.
-        slack: How much of the budget may be left unused, as a fraction of ``delta``.
+        slack: How much of the budget may be left unused, as a fraction of the size of ``delta``.
         progress: Whether to show a progress bar on stderr.
 
     Returns:
         The lambda, and utility and disparity at it; ``converged`` says whether the budget is kept.
 
     Raises:
-        ValueError: If ``delta`` is negative, or ``config`` has no disparity.
+        ValueError: If ``delta`` is below what the disparity can be, or ``config`` has none.
 
     >>> import torch
     >>> from fairpg_lite import LinearScorer, synthetic
@@ -121,11 +123,15 @@ def fit_to_budget(
     """
     if config is None:
         config = TrainConfig(method="exact")
-    if not delta >= 0:  # NaN, too
-        raise ValueError(f"fit_to_budget: delta is {delta}; a disparity budget cannot be negative.")
     if config.disparity is None:
         raise ValueError(
             "fit_to_budget: config.disparity is None; choose the disparity that delta bounds."
+        )
+    if math.isnan(delta):
+        raise ValueError("fit_to_budget: delta is nan; give a number.")
+    if isinstance(config.disparity, str) and delta < MEASURES[config.disparity].least:
+        raise ValueError(
+            f"fit_to_budget: delta is {delta}; a budget of {config.disparity} cannot be negative."
         )
     if not slack >= 0:
         raise ValueError(f"fit_to_budget: slack is {slack}; give a fraction of delta, 0 or more.")
@@ -151,7 +157,7 @@ def fit_to_budget(
             # Once one lambda keeps the budget, each that does is smaller than the one before.
             if keeps_budget or is_least_so_far:
                 best_weights = copy.deepcopy(scorer.state_dict())
-                uses_budget = lam == 0.0 or delta - disparity <= slack * delta
+                uses_budget = lam == 0.0 or delta - disparity <= slack * abs(delta)
                 result.lam = lam
                 result.utility = utility
                 result.disparity = disparity

@@ -61,12 +61,13 @@ class FairRanker(BaseEstimator):  # type: ignore[misc]
         samples: Rankings drawn per query.
         baseline: "mean", "loo" or None, or "uniform" with ``reward_to_go``.
         entropy: Weight of the entropy.
-        merit: "identity", "square", "sqrt" or a function of relevance.
+        merit: "identity", "square", "sqrt" or a function of relevance. Arrays have no columns.
         position_bias: Attention per position ``(n,)``; None is 1/log2(1+j).
         tolerance: Order of the error of exact exposure.
         gain: "exponential", "linear", "binary" or a function of relevance.
         pooled: Which documents the disparity compares: "query", those of each query; or "dataset",
             those of a batch as one list. Arrays have no document ids for "item".
+        running: Whether a batch is pooled with all other queries as they were last seen.
         policy: What makes a policy of scores and mask; None is Plackett-Luce.
         reward_to_go: Whether a document's exposure pulls on the draws up to its place only.
         optimizer: "adam", "sgd", or what makes one, such as ``torch.optim.AdamW``.
@@ -75,7 +76,8 @@ class FairRanker(BaseEstimator):  # type: ignore[misc]
         weight_decay: L2 penalty.
         epochs: Passes over the queries.
         batch_size: Queries per update.
-        patience: Without effect, as there are no validation queries.
+        patience: Stop after so many epochs without a better objective on the validation queries,
+            which ``fit(valid=...)`` is given.
         seed: Fixes initial weights, order of queries and rankings drawn.
         compiled: "auto", True or False.
 
@@ -108,6 +110,7 @@ class FairRanker(BaseEstimator):  # type: ignore[misc]
         tolerance: float = 1e-5,
         gain: str | Gain = "exponential",
         pooled: str = "query",
+        running: bool = False,
         policy: MakePolicy | None = None,
         reward_to_go: bool = False,
         optimizer: str | MakeOptimizer = "adam",
@@ -134,6 +137,7 @@ class FairRanker(BaseEstimator):  # type: ignore[misc]
         self.tolerance = tolerance
         self.gain = gain
         self.pooled = pooled
+        self.running = running
         self.policy = policy
         self.reward_to_go = reward_to_go
         self.optimizer = optimizer
@@ -153,6 +157,7 @@ class FairRanker(BaseEstimator):  # type: ignore[misc]
         *,
         qid: "ArrayLike",
         sensitive: "ArrayLike | None" = None,
+        valid: RankingDataset | None = None,
     ) -> Self:
         """Learn a scorer from judged documents.
 
@@ -164,6 +169,9 @@ class FairRanker(BaseEstimator):  # type: ignore[misc]
             qid: The query of each document, ``(N,)``: numbers or strings.
             sensitive: The group of each document, ``(N,)``: numbers or strings. None where the
                 disparity compares no groups.
+            valid: Validation queries, with features of the same columns and groups 0, 1, … in the
+                sorted order of ``sensitive``. They choose the epoch that is kept, and
+                ``patience`` may end the training. None keeps the last epoch.
 
         Returns:
             The ranker itself.
@@ -179,10 +187,17 @@ class FairRanker(BaseEstimator):  # type: ignore[misc]
         config = self._config()
         self._demand_groups(config, sensitive)
         dataset = _dataset_of(features, relevance, qid, sensitive)
+        if valid is not None:
+            valid = self._checked_valid(valid, dataset)
+        elif config.patience is not None:
+            raise ValueError(
+                f"FairRanker: patience is {config.patience}, and there are no validation queries "
+                "to be patient with; give fit(..., valid=dataset), or patience=None."
+            )
         scorer = new_scorer(
             dataset.n_features, self.hidden, seed=config.seed, dtype=dataset.features.dtype
         )
-        history = fit(scorer, dataset, config, progress=False)
+        history = fit(scorer, dataset, config, valid, progress=False)
         # Only now, so that an interrupted training changes nothing.
         _validation.validate_data(self, X, skip_check_array=True)
         self.scorer_ = scorer
@@ -292,6 +307,25 @@ class FairRanker(BaseEstimator):  # type: ignore[misc]
         parameters = self.get_params(deep=False)
         del parameters["hidden"]
         return TrainConfig(**parameters)
+
+    def _checked_valid(self, valid: RankingDataset, dataset: RankingDataset) -> RankingDataset:
+        """The validation queries in double precision, if they are like the training queries."""
+        if not isinstance(valid, RankingDataset):
+            raise TypeError(
+                f"FairRanker: valid is a {type(valid).__name__}; give a RankingDataset, "
+                "RankingDataset.from_pandas(...), say."
+            )
+        if valid.n_features != dataset.n_features:
+            raise ValueError(
+                f"FairRanker: valid has {valid.n_features} features, X has {dataset.n_features}; "
+                "give the same columns."
+            )
+        if self.lam > 0 and dataset.groups is not None and valid.groups is None:
+            raise ValueError(
+                "FairRanker: valid has no groups, and there is sensitive=; give it some, "
+                "valid.replace(groups=...)."
+            )
+        return valid.to(torch.float64)
 
     def _demand_groups(self, config: TrainConfig, sensitive: "ArrayLike | None") -> None:
         """Refuse to leave out groups that the objective compares."""

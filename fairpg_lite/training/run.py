@@ -17,8 +17,8 @@ from fairpg_lite.compiled import switch
 from fairpg_lite.compiled.epochs import Epoch
 from fairpg_lite.data import RankingDataset
 from fairpg_lite.objective import ideals
-from fairpg_lite.pooling import check_poolable
-from fairpg_lite.scorers import score
+from fairpg_lite.pooling import Pool, RunningPool, check_poolable, check_weights
+from fairpg_lite.scorers import eval_mode, score
 from fairpg_lite.training.checkpoint import AFRESH, identity_of, load_checkpoint, to_bytes
 from fairpg_lite.training.config import TrainConfig
 from fairpg_lite.training.distributed import (
@@ -117,6 +117,13 @@ class Run:
                 scorer, self.dataset, config, self.optimizer, batch_size=config.batch_size
             )
 
+        self.mean_query_weight: Tensor | None = None
+        if self.dataset.query_weights is not None:
+            self.mean_query_weight = _mean_over_processes(self.dataset.query_weights)
+        self.others: RunningPool | None = None
+        if config.running:
+            self.others = self._all_queries_as_they_are()
+
         self.history = History(compiled=self.compiled is not None)
         self.best: Best | None = None
         self.checkpoint: Path | None = None
@@ -144,6 +151,8 @@ class Run:
             self.order_generator.set_state(state["order_generator"])
             self.sampling_generator.set_state(state["sampling_generator"])
             self.scorer.load_state_dict(state["scorer"])
+            if self.others is not None:
+                self.others.pool.exposure.copy_(state["remembered_exposure"])
         self.last_finished = Finished(self._weights_to_keep(), checkpoint=None)
 
     def stops_because_of(self) -> str:
@@ -204,6 +213,7 @@ class Run:
             self.config.batch_size, True, self.order_generator, dtype=self.dtype, reuse=True
         )
         terms_of_batches = []
+        weights_of_batches = []
         norms = []
         with _check.trusted():
             for batch, weight in weighted_batches(batches):
@@ -211,8 +221,13 @@ class Run:
                 norms.append(norm)
                 if weight > 0:
                     terms_of_batches.append(terms)
+                    weights_of_batches.append(self._query_weights(batch))
         terms_of_queries = torch.cat(terms_of_batches, -1).double()
         count = torch.full_like(terms_of_queries[:1, 0], terms_of_queries.shape[-1])
+        if self.mean_query_weight is not None:
+            weights = torch.cat(weights_of_batches).double()
+            terms_of_queries = terms_of_queries * weights
+            count = weights.sum().reshape(1)
         sums = sum_over_processes(torch.cat([terms_of_queries.sum(-1), count])).tolist()
         utility_sum, disparity_sum, entropy_sum, n_queries = sums
         return EpochMeans(
@@ -230,10 +245,19 @@ class Run:
         for parameter in self.parameters:
             parameter.grad = None
         scores = score(self.model, batch)
-        terms = self.config.terms(scores, batch, self.sampling_generator, self.ideal)
+        if self.others is None:
+            terms = self.config.terms(scores, batch, self.sampling_generator, self.ideal)
+        else:
+            terms, exposure = self.config.terms_and_exposure(
+                scores, batch, self.sampling_generator, self.ideal, self.others
+            )
+            self.others.remember(exposure, batch.mask, batch.queries)
         objective = self.config.total(terms)
         # An optimiser minimises: the gradient of minus the weighted sum over the batch.
-        torch.autograd.backward(objective, torch.full_like(objective, -weight))
+        slope = torch.full_like(objective, -weight)
+        if self.mean_query_weight is not None:
+            slope = slope * self._query_weights(batch)
+        torch.autograd.backward(objective, slope)
         norm = _norm_of_gradient(self.parameters)
         if not math.isfinite(float(norm + objective.detach().sum())):
             bad = ~torch.isfinite(objective) | ~torch.isfinite(scores).all(-1)
@@ -241,6 +265,23 @@ class Run:
             self._refuse_to_go_on(queries.tolist())
         self.optimizer.step()
         return torch.stack(terms).detach(), norm
+
+    def _query_weights(self, batch: Batch) -> Tensor:
+        """How much each query of a batch counts ``(B,)``, 1 in the mean over the dataset."""
+        if self.mean_query_weight is None or batch.query_weights is None:
+            return torch.ones_like(batch.relevance[:, 0])
+        return batch.query_weights / self.mean_query_weight.to(batch.query_weights)
+
+    def _all_queries_as_they_are(self) -> RunningPool:
+        """All training queries with the exposure that the scorer gives them now."""
+        exact = dataclasses.replace(self.config, method="exact")
+        generator = torch.Generator(self.sampling_generator.device).manual_seed(0)
+        pools: list[Pool] = []
+        with eval_mode(self.scorer):
+            for batch in self.dataset.batches(64, dtype=self.dtype):
+                _, exposure = exact.terms_and_exposure(score(self.scorer, batch), batch, generator)
+                pools.append(self.config.pool_of(exposure, batch))
+        return RunningPool(Pool.joined(pools), self.dataset.offsets)
 
     def _validate(self, valid: RankingDataset) -> None:
         """Note the objective on the validation queries, and the weights if they are the best."""
@@ -270,6 +311,8 @@ class Run:
             "order_generator": self.order_generator.get_state(),
             "sampling_generator": self.sampling_generator.get_state(),
         }
+        if self.others is not None:
+            state["remembered_exposure"] = self.others.pool.exposure
         return to_bytes(state)
 
     def _save(self) -> None:
@@ -306,6 +349,12 @@ def _check_data(dataset: RankingDataset, valid: RankingDataset | None, config: T
             "give the dataset some, dataset.replace(groups=...), or choose 'd_ind'."
         )
     check_poolable("fit", dataset, config.pooled)
+    check_weights("fit", dataset.query_weights, config.pooled)
+    if config.running and process_count() > 1:
+        raise ValueError(
+            "fit: running=True is not supported in distributed training, where no process sees all "
+            "queries; train in one process, or with running=False."
+        )
     if valid is not None:
         check_poolable("fit", valid, config.pooled)
     if bool(dataset.features.sum().isfinite()):
@@ -313,6 +362,14 @@ def _check_data(dataset: RankingDataset, valid: RankingDataset | None, config: T
     # A large sum may overflow, too: look at the queries one by one.
     for name, query in zip(dataset.query_ids.tolist(), dataset, strict=True):
         _check.finite("fit", f"features of query {name}, at ", query.features)
+
+
+def _mean_over_processes(values: Tensor) -> Tensor:
+    """The mean ``()`` of values ``(Q,)`` over all processes."""
+    total = values.double().sum()
+    count = torch.full_like(total, len(values))
+    sums = sum_over_processes(torch.stack([total, count]))
+    return sums[0] / sums[1]
 
 
 def _first_parameter(scorer: nn.Module) -> nn.Parameter:

@@ -24,7 +24,8 @@ def objective_on(
 
     Exposure is integrated whatever ``config.method`` is. A utility that is not linear in exposure
     is averaged over 100 rankings, drawn with a fixed seed. Under `torch.distributed` the means are
-    over the datasets of all processes. A pooled disparity is that of all queries together; of
+    over the datasets of all processes. Queries count by their weights, if they have some. A pooled
+    disparity is that of all queries together; of
     several processes, the mean of their pools weighted by their queries.
 
     Args:
@@ -52,8 +53,14 @@ def objective_on(
             terms, exposure = exact.terms_and_exposure(score(scorer, batch), batch, generator)
             if exact.pooled != "query":
                 pools.append(exact.pool_of(exposure, batch))
-            n_queries = batch.mask[:, 0].sum()
-            sums += torch.stack([terms.utility.sum(), terms.disparity.sum(), n_queries])
+            if batch.query_weights is None:
+                n_queries = batch.mask[:, 0].sum()
+                sums += torch.stack([terms.utility.sum(), terms.disparity.sum(), n_queries])
+            else:
+                weights = batch.query_weights.double()
+                utility = (weights * terms.utility.double()).sum()
+                disparity = (weights * terms.disparity.double()).sum()
+                sums += torch.stack([utility, disparity, weights.sum()])
     if pools:
         n_queries = sums[2]
         sums[1] = n_queries * exact.pooled_disparity(Pool.joined(pools))

@@ -536,6 +536,64 @@ def _():
 
 
 @caught_by(
+    "module/test_columns.py::test_a_weight_of_two_is_a_query_twice",
+    "weights of queries are forgotten in the update",
+)
+def _():
+    from fairpg_lite.training.run import Run
+
+    swap_method(
+        Run,
+        "_query_weights",
+        lambda right: lambda self, batch: torch.ones_like(batch.relevance[:, 0]),
+    )
+
+
+@caught_by(
+    "module/test_columns.py::test_a_column_is_merit_while_relevance_is_gain",
+    "a column of merit is ignored",
+)
+def _():
+    from fairpg_lite.relevance import merit_of
+
+    swap(merit_of, lambda relevance, merit="identity", columns=None: relevance)
+
+
+@caught_by(
+    "module/test_pooled.py::test_what_is_remembered_is_what_was_seen_last",
+    "running sums remember a batch in the rows of the first queries",
+)
+def _():
+    from fairpg_lite.pooling import RunningPool
+
+    swap_method(
+        RunningPool,
+        "_rows",
+        lambda right: lambda self, mask, queries: right(self, mask, queries.flip(0)),
+    )
+
+
+@caught_by(
+    "module/test_pooled.py::test_intervals_of_single_items_cover_what_other_queries_give",
+    "draws of a pool of items are taken as they are",
+)
+def _():
+    from fairpg_lite.pooling import PooledValue
+
+    swap_method(PooledValue, "_placed", lambda right: lambda self, draws, value: draws)
+
+
+@caught_by(
+    "module/test_cli.py::test_a_cut_off_is_trained_and_judged_by",
+    "--k cuts nothing",
+)
+def _():
+    from fairpg_lite.cli.options import cut_off
+
+    swap(cut_off, lambda bias, k: bias)
+
+
+@caught_by(
     f"{SWEEP}::test_killed_while_collecting",
     "collecting removes the files before the table is there",
 )

@@ -144,7 +144,7 @@ def test_a_disparity_that_is_no_number_keeps_no_budget(budget_config):
 @pytest.mark.parametrize(
     ("changes", "settings", "message"),
     [
-        ({"delta": -0.1}, {}, "delta is -0.1; a disparity budget cannot be negative"),
+        ({"delta": -0.1}, {}, "delta is -0.1; a budget of d_group cannot be negative"),
         ({"delta": float("nan")}, {}, "delta is nan"),
         ({"slack": -1.0}, {}, "slack is -1.0; give a fraction of delta"),
         ({}, {"disparity": None}, "config.disparity is None; choose the disparity"),

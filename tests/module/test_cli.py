@@ -107,7 +107,7 @@ def test_every_setting_reaches_the_training(here, capsys):
     changed = {
         "utility": "dcg", "merit": "sqrt", "method": "sample", "samples": 3, "epochs": 2,
         "batch_size": 7, "lr": 0.02, "entropy": 0.1, "patience": 4, "seed": 11, "gain": "linear",
-        "lam": 0.5, "disparity": "d_ind",
+        "lam": 0.5, "disparity": "d_ind", "baseline": "loo", "pooled": "dataset",
     }  # fmt: skip
     assert set(changed) == set(SETTINGS)
     words = [w for k, v in changed.items() for w in (f"--{k.replace('_', '-')}", str(v))]
@@ -125,7 +125,8 @@ def table(capsys, *words):
     code, out, err = run(capsys, "evaluate", *words)
     assert code == 0, err
     lines = out.splitlines()
-    rows = {line[:14].strip(): line[14:].replace(" to ", " ").split() for line in lines[3:-3]}
+    width = lines[2].index("    policy") if "policy" in lines[2] else 14
+    rows = {line[:width].strip(): line[width:].replace(" to ", " ").split() for line in lines[3:-3]}
     return lines[0], rows, lines[-2:]
 
 
@@ -143,24 +144,30 @@ def test_evaluate_is_the_modules_evaluate(here, capsys, k):
     head, rows, foot = table(capsys, "model", "test.txt", *([] if k is None else ["--k", k]))
     assert head == "model on test.txt: 30 queries, 150 documents"
     measures = MEASURES
+    bias = None
     if k is not None:
-        measures = {n: m for n, m in MEASURES.items() if m != "err"}
-        measures |= {"NDCG@3": "ndcg_at_k", "ERR@3": "err"}
+        measures = {n if m == "average_rank" else f"{n}@3": m for n, m in MEASURES.items()}
+        bias = fl.position_bias(5, k=k)
     assert set(rows) == set(measures)
     data, scorer = with_groups("test.txt"), load_model("model").scorer
     names = tuple(measures.values())
     policy, best = (
-        fl.evaluate(scorer, data, names, k=k, deterministic=sure) for sure in (False, True)
+        fl.evaluate(scorer, data, names, k=k, position_bias=bias, deterministic=sure)
+        for sure in (False, True)
     )
+    if k is not None:
+        at_k = fl.evaluate(scorer, data, ("ndcg_at_k",), k=k)
+        assert rows["NDCG@3"][0] == f"{at_k.ndcg_at_k:.4f}"
     assert {name: row[0] for name, row in rows.items()} == means(policy, measures)
     assert {name: row[3] for name, row in rows.items()} == means(best, measures)
     for name, measure in measures.items():
         assert rows[name][1:3] == [f"{end:.4f}" for end in policy.interval(measure)]
     # One query holds nothing relevant, and a few lack a group.
-    answers = fl.evaluate(scorer, data, names, k=k, undefined="skip").per_query
+    answers = fl.evaluate(scorer, data, names, k=k, position_bias=bias, undefined="skip").per_query
     for name, measure in measures.items():
         assert rows[name][4] == str(int((~answers[measure].isnan()).sum()))
-    assert int(rows["D_group"][4]) < int(rows["NDCG"][4]) == 29
+    cut = "" if k is None else "@3"
+    assert int(rows[f"D_group{cut}"][4]) < int(rows[f"NDCG{cut}"][4]) == 29
     assert foot[0] == (
         "Gain: 2^grade - 1. Queries without an answer count 1 in NDCG, 0 in ERR and disparity, "
         "nothing in average rank (--undefined 1)."
@@ -360,13 +367,106 @@ def test_a_position_bias_is_trained_and_judged_by(here, capsys):
         model = load_model(f"m{number}")
         assert model.meta["training"]["position_bias"] == bias.tolist()
         expected = fl.evaluate(model.scorer, data, ("ndcg", "d_group"), position_bias=bias)
+        cut = "@3" if word == "bias.txt" else ""  # zeros to the end are a cut-off
         for asked in ([], ["--position-bias", word]):
             rows = table(capsys, f"m{number}", "test.txt", *asked)[1]
-            assert rows["NDCG"][0] == f"{expected.ndcg:.4f}"
-            assert rows["D_group"][0] == f"{expected.d_group:.4f}"
+            assert rows[f"NDCG{cut}"][0] == f"{expected.ndcg:.4f}"
+            assert rows[f"D_group{cut}"][0] == f"{expected.d_group:.4f}"
     log2 = fl.evaluate(model.scorer, data, ("ndcg", "d_group"))
     rows = table(capsys, "m1", "test.txt", "--position-bias", "log2")[1]
     assert rows["D_group"][0] == f"{log2.d_group:.4f}"
+
+
+def test_a_cut_off_is_trained_and_judged_by(here, capsys):
+    """--k is the position bias that ends there, in every command."""
+    for n, words in enumerate((["--k", "2"], ["--k", "2", "--position-bias", "reciprocal"])):
+        bias = fl.position_bias(5, "reciprocal" if n else "log2", k=2)
+        fit = ["fit", "train.txt", *GROUPS, "--lam", "5", *QUICK, *words]
+        assert run(capsys, *fit, "--out", f"k{n}", "-q")[0] == 0
+        model = load_model(f"k{n}")
+        assert model.meta["training"]["position_bias"] == bias.tolist()
+        data = with_groups("test.txt")
+        names = ("ndcg", "d_group", "err", "rr")
+        expected = fl.evaluate(model.scorer, data, names, position_bias=bias, k=2)
+        for asked in ([], words):
+            rows = table(capsys, f"k{n}", "test.txt", "--measures", *names, *asked)[1]
+            assert rows["NDCG@2"][0] == f"{expected.ndcg:.4f}"
+            assert rows["D_group@2"][0] == f"{expected.d_group:.4f}"
+            assert rows["ERR@2"][0] == f"{expected.err:.4f}"
+            assert rows["RR@2"][0] == f"{expected.rr:.4f}"
+    code, _, err = run(capsys, "evaluate", "k0", "test.txt", "--k", "4")
+    assert code == 2
+    assert "--k is 4, and the training's position bias ends at position 2" in err
+    at_one = table(capsys, "k0", "test.txt", "--k", "1")[1]
+    expected = fl.evaluate(
+        load_model("k0").scorer, with_groups("test.txt"), position_bias=fl.position_bias(5, k=1)
+    )
+    assert at_one["D_group@1"][0] == f"{expected.d_group:.4f}"
+    # A model of a cut-off goes on to longer lists, nobody looks there.
+    Path("long.txt").write_text("".join(f"{i % 3} qid:1 1:{i} 2:1 3:{i % 2}\n" for i in range(9)))
+    assert run(capsys, "evaluate", "k0", "long.txt")[0] == 0
+
+
+def test_queries_are_pooled_by_every_command(here, capsys):
+    fit = ["fit", "train.txt", *GROUPS, "--lam", "5", *QUICK, "--pooled", "dataset", "--out", "p"]
+    assert run(capsys, *fit, "-q")[0] == 0
+    model = load_model("p")
+    assert model.meta["training"]["pooled"] == "dataset"
+    expected = fl.evaluate(model.scorer, with_groups("test.txt"), pooled="dataset")
+    for asked in ([], ["--pooled", "dataset"]):
+        assert table(capsys, "p", "test.txt", *asked)[1]["D_group"][0] == f"{expected.d_group:.4f}"
+    by_query = fl.evaluate(model.scorer, with_groups("test.txt"))
+    rows = table(capsys, "p", "test.txt", "--pooled", "query")[1]
+    assert rows["D_group"][0] == f"{by_query.d_group:.4f}"
+    code, _, err = run(capsys, "evaluate", "p", "test.txt", "--pooled", "item")
+    assert code == 2
+    assert "test.txt has some without" in err
+    lines = Path("test.txt").read_text().splitlines()
+    groups = with_groups("test.txt").groups.tolist()  # an item has one group
+    items = [10 * group + number % 3 for number, group in enumerate(groups)]
+    named = [f"{line} #docid = item{item}" for line, item in zip(lines, items, strict=True)]
+    Path("named.txt").write_text("\n".join(named) + "\n")
+    data = with_groups("named.txt")
+    data = data.replace(document_ids=torch.tensor(items))
+    expected = fl.evaluate(model.scorer, data, ("inequity",), pooled="item")
+    words = ["--pooled", "item", "--measures", "inequity"]
+    rows = table(capsys, "p", "named.txt", *words)[1]
+    assert rows["inequity of attention"][0] == f"{expected.inequity:.4f}"
+
+
+def test_no_baseline_can_be_typed(here, capsys):
+    assert run(capsys, "fit", "train.txt", *QUICK, "--baseline", "none", "--out", "b")[0] == 0
+    assert load_model("b").meta["training"]["baseline"] is None
+
+
+OWN = """
+def waste(exposure, merit, groups=None, mask=None):
+    '''The exposure of documents without merit.'''
+    return (exposure * (merit == 0)).sum(-1)
+"""
+
+
+def test_a_disparity_of_ones_own_is_trained_and_drawn(here, capsys, monkeypatch):
+    Path("mine.py").write_text(OWN)
+    sweep = ["sweep", "train.txt", "--test", "test.txt", *QUICK, "--seeds", "1", "--out", "own"]
+    sweep += ["--lam", "0", "5", "--disparity", "mine:waste"]
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.delitem(sys.modules, "mine", raising=False)
+    code, out, err = run(capsys, *sweep)
+    assert code == 0, err
+    rows = list(csv.DictReader(Path("own/table.csv").read_text().splitlines()))
+    waste = sys.modules["mine"].waste
+    for row in rows:
+        model = load_model(f"own/models/{row['experiment']}/lam={float(row['lam']):g}_seed=0")
+        found = fl.evaluate(model.scorer, fl.load_letor("test.txt"), {"waste": waste})
+        assert float(row["waste"]) == pytest.approx(found.means["waste"])
+    assert float(rows[1]["waste"]) < float(rows[0]["waste"])
+    assert "waste" in Path("own/tradeoff.svg").read_text()
+    assert out.splitlines()[0].split()[2] == "waste"
+    for words, said in ((["nobody:f"], "no module 'nobody'"), (["mine:f"], "no function 'f'")):
+        code, _, err = run(capsys, "fit", "train.txt", *QUICK, "--out", "x", "--disparity", *words)
+        assert code == 2
+        assert said in err
 
 
 def test_a_sweep_trains_and_judges_by_the_position_bias(here, capsys):
@@ -719,21 +819,25 @@ TRADE = ["sweep", "train.txt", "--test", "test.txt", *GROUPS, *QUICK, "--seeds",
 
 
 def test_a_sweep_is_fit_and_evaluate_at_every_lambda_and_seed(here, capsys):
-    code, out, err = run(capsys, *TRADE, "--lam", "0", "5", "--k", "3", "--undefined", "skip")
+    more = ["--k", "3", "--undefined", "skip", "--measures", "parity"]
+    code, out, err = run(capsys, *TRADE, "--lam", "0", "5", *more)
     assert code == 0
     assert "4 runs" in err
-    assert {"table.csv", "tradeoff.png", "tradeoff.svg", "models"} <= set(os.listdir("s"))
+    pictures = {"tradeoff.png", "tradeoff.svg", "tradeoff_parity.png", "tradeoff_parity.svg"}
+    assert {"table.csv", "models"} | pictures <= set(os.listdir("s"))
     rows = list(csv.DictReader(Path("s/table.csv").read_text().splitlines()))
     assert [(float(r["lam"]), int(r["seed"])) for r in rows] == [(0, 0), (0, 1), (5, 0), (5, 1)]
     model = f"s/models/{rows[3]['experiment']}/lam=5_seed=1"
     assert run(capsys, "fit", "train.txt", *GROUPS, *QUICK, "--lam", "5", "--seed", "1",
-               "--out", "alone", "-q")[0] == 0  # fmt: skip
+               "--k", "3", "--out", "alone", "-q")[0] == 0  # fmt: skip
     assert torch.equal(
         load_model("alone").scorer.linear.weight, load_model(model).scorer.linear.weight
     )
-    shown = table(capsys, model, "test.txt", "--k", "3", "--undefined", "skip")[1]
-    assert f"{float(rows[3]['d_group']):.4f}" == shown["D_group"][0]
-    assert f"{float(rows[3]['err']):.4f}" == shown["ERR@3"][0]
+    for asked in ([], ["--k", "3"]):
+        shown = table(capsys, model, "test.txt", *asked, "--undefined", "skip")[1]
+        assert f"{float(rows[3]['d_group']):.4f}" == shown["D_group@3"][0]
+        assert f"{float(rows[3]['err']):.4f}" == shown["ERR@3"][0]
+        assert f"{float(rows[3]['ndcg']):.4f}" == shown["NDCG@3"][0]
     mean = [np.mean([float(r["ndcg"]) for r in rows if r["lam"] == lam]) for lam in ("0.0", "5.0")]
     assert [line.split()[:2] for line in out.splitlines()[1:]] == [
         ["0", f"{mean[0]:.4f}"], ["5", f"{mean[1]:.4f}"]

@@ -1,7 +1,10 @@
 """The measures that came after the paper, each against a loop over its definition."""
 
+import dataclasses
 import itertools
+import json
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,15 +19,18 @@ from fairpg_lite import (
     LinearScorer,
     Mixture,
     PlackettLuce,
+    RankingDataset,
     TrainConfig,
     evaluate,
     fit,
+    fit_to_budget,
     position_bias,
     synthetic,
 )
 from fairpg_lite.disparity import disparity_of
 from fairpg_lite.expected_exposure import ideal_exposure
 from fairpg_lite.measures import DISPARITIES, MEASURES
+from fairpg_lite.training.validation import objective_on
 
 PAPER = ("d_ind", "d_group", "group_gap")
 LATER = [name for name, row in MEASURES.items() if row.disparity is not None and name not in PAPER]
@@ -223,3 +229,74 @@ def test_a_wrong_answer_of_ones_own_is_said():
         )
     with pytest.raises(ValueError, match=r"target has shape \(1,\) for 2 groups"):
         MEASURES["awrf"].disparity(torch.ones(2), torch.ones(2), torch.tensor([0, 1]), target=[1.0])
+
+
+@pytest.mark.parametrize("name", DISPARITIES)
+def test_training_to_a_budget(name):
+    """Half of what lambda 0 gives away to a large lambda is kept, and used up to a tenth."""
+    data = synthetic(n_queries=20, seed=0).to(dtype=torch.float64)
+    config = TrainConfig(
+        disparity=name, method="exact", lr=0.2, epochs=8, batch_size=20, entropy=0.05
+    )
+    ends = []
+    for lam in (0.0, 1000.0):
+        scorer = LinearScorer(2, init=0.0, dtype=torch.float64)
+        fit(scorer, data, dataclasses.replace(config, lam=lam), progress=False)
+        ends.append(objective_on(scorer, data, config)[1])
+    assert ends[1] < ends[0]
+    budget = (ends[0] + ends[1]) / 2
+    scorer = LinearScorer(2, init=0.0, dtype=torch.float64)
+    found = fit_to_budget(scorer, data, budget, config, slack=0.1, progress=False)
+    assert found.disparity <= budget
+    assert evaluate(scorer, data, (name,)).means[name] == pytest.approx(found.disparity, abs=1e-5)
+
+
+def test_a_budget_below_what_can_be_is_refused():
+    data = synthetic(n_queries=3)
+    with pytest.raises(ValueError, match="a budget of d_ind cannot be negative"):
+        fit_to_budget(LinearScorer(2), data, -0.1, TrainConfig(disparity="d_ind"))
+
+
+OTHER_LIBRARIES = json.loads(
+    (Path(__file__).resolve().parents[1] / "fixtures" / "other_libraries.json").read_text()
+)
+#: What other libraries call some of the measures, of one list of two groups.
+CALLED = {
+    "parity": ("FairRankTune", "EXP"),
+    "group_gap": ("FairRankTune", "EXPU"),
+    "clicks": ("FairRankTune", "EXPRU"),
+    "gini": ("LensKit", "gini"),
+}
+UTILITIES = {
+    ("ap", None): "AP",
+    ("rr", None): "RR",
+    ("rr", 3): "RR@3",
+    ("ndcg", None): "nDCG",
+    ("ndcg_at_k", 3): "nDCG@3",
+}
+
+
+@pytest.mark.parametrize("case", OTHER_LIBRARIES)
+def test_other_libraries_say_the_same(case):
+    """tests/fixtures/other_libraries.py made the values, in an environment of its own.
+
+    AP at a cut-off is not among them: trec_eval divides by all relevant documents there, and we by
+    at most k.
+    """
+    n = len(case["relevance"])
+    merit = torch.tensor(case["relevance"], dtype=torch.float64)
+    groups = torch.tensor(case["groups"])
+    attention = log2_bias(n)
+    for name, (library, called) in CALLED.items():
+        found = float(DISPARITIES[name](attention, merit, groups))
+        assert found == pytest.approx(case[library][called], rel=1e-9, abs=1e-12)
+    inequity = float(DISPARITIES["inequity"](attention, merit, groups))
+    expected = case["FairRankTune"]["IAA"] / float(attention.sum())
+    assert inequity == pytest.approx(expected, rel=1e-9, abs=1e-12)
+    grades = torch.tensor(case["grades"], dtype=torch.float64)
+    data = RankingDataset(torch.zeros(n, 1, dtype=torch.float64), grades, [0, n])
+    scores = torch.arange(n, 0, -1.0)
+    for (name, k), called in UTILITIES.items():
+        result = evaluate(scores, data, (name,), k=k, gain="linear", deterministic=True)
+        expected = case["ir_measures"][called]
+        assert result.means[name] == pytest.approx(expected, rel=1e-9, abs=1e-12)

@@ -53,6 +53,35 @@ def test_it_is_fit(table):
     assert ranker.history_.utility == history.utility
 
 
+def test_validation_queries_choose_the_epoch(table):
+    X, y, qid, groups = table
+    valid = synthetic(n_queries=20, seed=1)
+    settings = SETTINGS | {"epochs": 30, "lr": 0.5, "patience": 2}
+    ranker = FairRanker(**settings).fit(X, y, qid=qid, sensitive=groups, valid=valid)
+    scorer = LinearScorer(2, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    data = synthetic(n_queries=30, seed=0).to(dtype=torch.float64)
+    double = valid.to(torch.float64)
+    history = fit(scorer, data, TrainConfig(**settings), double, progress=False)
+    assert np.array_equal(ranker.predict(X), scorer(data.features).detach().numpy())
+    assert ranker.history_.stopped == history.stopped == "patience"
+
+
+@pytest.mark.parametrize(
+    ("valid", "error", "words"),
+    [
+        (None, ValueError, "patience is 2, and there are no validation queries"),
+        ([1, 2], TypeError, "valid is a list"),
+        (synthetic(3).replace(features=torch.zeros(30, 5)), ValueError, "valid has 5 features"),
+        (synthetic(3).replace(groups=None), ValueError, "valid has no groups"),
+    ],
+)
+def test_wrong_validation_queries_are_refused(table, valid, error, words):
+    X, y, qid, groups = table
+    ranker = FairRanker(**SETTINGS, patience=2)
+    with pytest.raises(error, match=words):
+        ranker.fit(X, y, qid=qid, sensitive=groups, valid=valid)
+
+
 def test_rows_may_come_in_any_order(table):
     """Shuffled rows, queries with names, groups with names: the same policy, to rounding."""
     X, y, qid, groups = table

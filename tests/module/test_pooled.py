@@ -24,14 +24,17 @@ from fairpg_lite import (
     german_credit,
     group_disparity,
     individual_disparity,
+    pooling,
+    resampling,
     synthetic,
 )
 from fairpg_lite.batch import Batch
 from fairpg_lite.fair_division import dominance_shortfall, envy
 from fairpg_lite.measures import MEASURES
 from fairpg_lite.policy import FixedRanking
-from fairpg_lite.pooling import Pool, pooled_disparity
+from fairpg_lite.pooling import Pool, PooledValue, pooled_disparity
 from fairpg_lite.resampling import drawn_indices, fair_coins
+from fairpg_lite.training.run import Run
 from fairpg_lite.training.validation import objective_on
 
 # Everything but what compares with an ideal ranking, which only one query has.
@@ -280,6 +283,8 @@ def test_the_interval_is_that_of_datasets_of_drawn_queries(name, pooled):
     for number, draw in enumerate(itertools.islice(drawn_indices(len(data)), 20)):
         again = evaluate(scorer, data.subset(draw), (name,), pooled=pooled)
         assert_close(float(values[number]), again.means[name], rtol=0, atol=1e-9)
+    if pooled == "item" and name in PRODUCTS:
+        values = values + result.means[name] - values.mean()
     low, high = result.interval(name)
     assert_close(low, float(values.quantile(0.025)))
     assert_close(high, float(values.quantile(0.975)))
@@ -295,6 +300,8 @@ def test_compare_exchanges_the_rankers_query_by_query(name, pooled):
     assert_close(difference.mean, first.means[name] - second.means[name])
     assert difference.queries == len(data)
     redrawn = first.pooled[name]._redrawn() - second.pooled[name]._redrawn()
+    if pooled == "item" and name in PRODUCTS:
+        redrawn = redrawn + difference.mean - redrawn.mean()
     assert_close(difference.low, float(redrawn.quantile(0.025)))
     both = [queries_of(data, ranker) for ranker in rankers]
     function = MEASURES[name].function
@@ -570,3 +577,142 @@ def test_exposure_does_not_tell_fair_lists_from_unfair_ones():
 def test_synthetic_data_have_no_items_in_common():
     with pytest.raises(ValueError, match="no document_ids"):
         evaluate(LinearScorer(2), synthetic(n_queries=3), ("envy",), pooled="item")
+
+
+# --- running sums ------------------------------------------------------------------------------
+
+
+def german_queries(n_queries=12):
+    """Queries in which eleven items recur."""
+    train, _ = german_credit(0, n_train=n_queries, n_docs=5, dtype=torch.float64)
+    items = train.document_ids % 11
+    return train.replace(document_ids=items, groups=items % 2)
+
+
+def gradient_of(config, scorer, dataset, batch_size, others=None):
+    """The mean over batches of the gradient of the disparity."""
+    total = torch.zeros_like(scorer.linear.weight)
+    batches = list(dataset.batches(batch_size))
+    for batch in batches:
+        scores = scorer(batch.features)
+        terms, _ = config.terms_and_exposure(scores, batch, others=others)
+        (slope,) = torch.autograd.grad(terms.disparity.mean(), scorer.linear.weight)
+        total += slope / len(batches)
+    return total
+
+
+@pytest.mark.parametrize("name", ["d_group", "inequity", "clicks", "envy"])
+@pytest.mark.parametrize("pooled", ["item", "dataset"])
+def test_running_sums_have_the_gradient_of_all_queries(name, pooled):
+    """While the weights stand still; batches by themselves have another gradient."""
+    data = german_queries()
+    generator = torch.Generator().manual_seed(3)
+    scorer = LinearScorer(data.n_features, init=0.3, generator=generator, dtype=torch.float64)
+    config = TrainConfig(
+        disparity=name, lam=1.0, pooled=pooled, running=True, method="exact", tolerance=1e-9
+    )
+    whole = gradient_of(config, scorer, data, len(data))
+    others = Run(scorer, data, config).others
+    assert_close(gradient_of(config, scorer, data, 3, others), whole)
+    (everything,) = data.batches(len(data))
+    terms, _ = config.terms_and_exposure(scorer(everything.features), everything)
+    for batch in data.batches(3):
+        remembered, _ = config.terms_and_exposure(scorer(batch.features), batch, others=others)
+        assert_close(remembered.disparity, terms.disparity[:3])
+    if name == "clicks":
+        assert not torch.allclose(gradient_of(config, scorer, data, 3), whole, rtol=1e-2)
+
+
+def test_a_batch_of_all_queries_needs_no_running_sums():
+    data = german_queries()
+    scorers = []
+    for running in (False, True):
+        scorer = LinearScorer(data.n_features, init=0.0, dtype=torch.float64)
+        config = TrainConfig(
+            disparity="inequity",
+            lam=5.0,
+            pooled="item",
+            running=running,
+            method="exact",
+            batch_size=len(data),
+            epochs=4,
+            lr=0.1,
+        )
+        fit(scorer, data, config, progress=False)
+        scorers.append(scorer)
+    assert_close(scorers[0].linear.weight, scorers[1].linear.weight)
+
+
+def test_what_is_remembered_is_what_was_seen_last():
+    data = german_queries(4)
+    scorer = LinearScorer(data.n_features, init=0.3, dtype=torch.float64)
+    config = TrainConfig(disparity="inequity", pooled="item", running=True, method="exact")
+    others = Run(scorer, data, config).others
+    before = others.pool.exposure.clone()
+    batch = next(iter(data.batches(2)))
+    exposure = torch.rand(batch.mask.shape, dtype=torch.float64)
+    others.remember(exposure, batch.mask, batch.queries)
+    expected = before.clone()
+    for place, query in enumerate(batch.queries.tolist()):
+        expected[data.offsets[query] : data.offsets[query + 1]] = exposure[place]
+    assert torch.equal(others.pool.exposure, expected)
+
+
+def test_a_training_with_running_sums_goes_on_from_its_checkpoint(tmp_path):
+    data = german_queries()
+    config = TrainConfig(
+        disparity="inequity",
+        lam=5.0,
+        pooled="item",
+        running=True,
+        method="exact",
+        batch_size=3,
+        epochs=4,
+        lr=0.1,
+    )
+    whole = LinearScorer(data.n_features, init=0.0, dtype=torch.float64)
+    fit(whole, data, config, progress=False)
+    parted = LinearScorer(data.n_features, init=0.0, dtype=torch.float64)
+    half = dataclasses.replace(config, epochs=2)
+    fit(parted, data, half, progress=False, checkpoint=tmp_path / "state.pt")
+    again = LinearScorer(data.n_features, init=0.0, dtype=torch.float64)
+    fit(again, data, config, progress=False, checkpoint=tmp_path / "state.pt")
+    assert torch.equal(whole.linear.weight, again.linear.weight)
+
+
+def test_running_sums_need_a_pool():
+    with pytest.raises(ValueError, match="there is no pool"):
+        TrainConfig(running=True)
+
+
+def random_pool(seed, n_queries=20, n_items=60, length=5):
+    """Items of few queries, some of which are better than others in all of them."""
+    generator = torch.Generator().manual_seed(seed)
+    quality = torch.randn(n_items, generator=torch.Generator().manual_seed(0)).double()
+    rows = [torch.randperm(n_items, generator=generator)[:length] for _ in range(n_queries)]
+    items = torch.stack(rows)
+    noise = torch.randn(n_queries, length, generator=generator).double()
+    merit = (0.5 * quality[items] + 0.5 * noise).exp()
+    place = merit.argsort(-1, descending=True).argsort(-1)
+    return Pool(
+        (1.0 / torch.log2(2.0 + place)).flatten().double(),
+        merit.flatten(),
+        None,
+        items.flatten(),
+        torch.arange(n_queries).repeat_interleave(length),
+    )
+
+
+@pytest.mark.parametrize("name", ["envy", "dominance", "nash"])
+def test_intervals_of_single_items_cover_what_other_queries_give(name, monkeypatch):
+    """Not more than three of twenty miss the mean over fresh queries."""
+    monkeypatch.setattr(resampling, "RESAMPLES", 200)
+    monkeypatch.setattr(pooling, "RESAMPLES", 200)
+    function = MEASURES[name].function
+    fresh = [float(pooled_disparity(function, random_pool(1000 + s), "item")) for s in range(100)]
+    expected = float(np.mean(fresh))
+    covered = 0
+    for seed in range(20):
+        low, high = PooledValue(function, "item", random_pool(seed), 0.0).interval()
+        covered += low <= expected <= high
+    assert covered >= 17
