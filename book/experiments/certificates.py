@@ -428,6 +428,7 @@ def stored_table(
 def main(out: Path) -> None:
     """Make what is missing, and write the tables."""
     torch.set_num_threads(1)
+    commit_at_start = commit()
     chosen_tables = []
     bound_tables = []
     caps = {}
@@ -451,13 +452,13 @@ def main(out: Path) -> None:
     about = {
         "command": COMMAND,
         "data": "fairpg_lite.synthetic, eight populations of 5,000 queries, each with paths "
-        "trained on 100 queries of its own; German Credit (Hofmann 1994, doi 10.24432/C5NC77, CC BY "
-        "4.0), eight populations of persons drawn with replacement: 400 to train on, 300 of whose "
-        "queries 5,000 are the population, and 300 others.",
+        "trained on 100 queries of its own; German Credit (Hofmann 1994, doi 10.24432/C5NC77, CC "
+        "BY 4.0), eight populations of persons drawn with replacement: 400 to train on, 300 of "
+        "whose queries 5,000 are the population, and 300 others.",
         "seeds": list(range(POPULATIONS)),
         "draws of calibration queries from each population": DRAWS,
         "caps": caps,
-        "commit": commit(),
+        "commit": commit_at_start,
         "versions": versions(),
     }
     (out / "table.json").write_text(json.dumps(about, indent=1) + "\n", "utf-8")

@@ -1,5 +1,4 @@
-r"""A promise for queries that nobody has seen: of a path of policies, the most useful one whose mean
-disparity over the *population* is at most a budget, with a stated confidence (chapter 14).
+"""A promise for queries that nobody has seen (chapter 14).
 
 A budget that is kept on some queries, as `fit_to_budget` keeps it, says little about the next ones.
 `certify` takes policies that were made from other data, from the fairest to the most useful, and
