@@ -17,6 +17,7 @@ NAMES = [
     "catalogue",
     "letor",
     "lp",
+    "serving",
 ]
 
 

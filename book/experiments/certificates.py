@@ -17,6 +17,7 @@ on the probability among those left, and one for all positions, is our reading.
 """
 
 import argparse
+import dataclasses
 import json
 import math
 from collections.abc import Callable, Sequence
@@ -33,6 +34,7 @@ import fairpg_lite as fl
 from fairpg_lite.batch import Batch
 from fairpg_lite.betting import betting_bound, log_capital
 from fairpg_lite.data.german import CREDIT, SEX, encode, german_rows
+from fairpg_lite.scorers import Scorer
 from fairpg_lite.sweeps.provenance import commit, versions
 from fairpg_lite.training.certificate import largest_disparity
 
@@ -105,7 +107,9 @@ def german_persons(seed: int) -> dict[str, np.ndarray]:
     }
 
 
-def german_queries(persons: np.ndarray, training: np.ndarray, n: int, seed: int):
+def german_queries(
+    persons: np.ndarray, training: np.ndarray, n: int, seed: int
+) -> fl.RankingDataset:
     """Queries of ten of these persons, drawn with the weights of the authors' notebook."""
     rows = german_rows()
     features, _ = encode(rows, 9, training)
@@ -143,17 +147,17 @@ def trained(kind: str, train: fl.RankingDataset, lam: float, seed: int) -> fl.Li
     """A linear scorer by exact Fair-PG-Rank at a price."""
     generator = torch.Generator().manual_seed(seed)
     scorer = fl.LinearScorer(train.n_features, dtype=torch.float64, generator=generator)
+    shared = fl.TrainConfig(method="exact", lam=float(lam), seed=seed)
     if kind == "synthetic":  # the authors' schedule
-        recipe = {"lr": 0.1, "lr_decay": 0.5, "epochs": 5}
+        config = dataclasses.replace(shared, lr=0.1, lr_decay=0.5, epochs=5)
     else:
-        recipe = {"lr": 0.03, "epochs": 15, "batch_size": 25}
-    config = fl.TrainConfig(method="exact", lam=float(lam), seed=seed, **recipe)
+        config = dataclasses.replace(shared, lr=0.03, epochs=15, batch_size=25)
     fl.fit(scorer, train, config, progress=False)
     return scorer
 
 
 @torch.no_grad()
-def path_of(rankers: Sequence[object], queries: fl.RankingDataset) -> PathResult:
+def path_of(rankers: Sequence[Scorer], queries: fl.RankingDataset) -> PathResult:
     """What a path of rankers does on queries."""
     judged = [fl.evaluate(ranker, queries, ("ndcg", "d_group")) for ranker in rankers]
     d_group = np.stack([one.per_query["d_group"].numpy() for one in judged])
@@ -209,15 +213,22 @@ def thresholds_path(scores: Tensor, queries: fl.RankingDataset) -> PathResult:
     return PathResult(np.stack(d_group), np.array(ndcg))
 
 
-def warm_scores(
-    scorer: fl.LinearScorer, train: fl.RankingDataset, delta: float
-) -> tuple[float, Callable[[Tensor], Tensor]]:
-    """The least of `TEMPERATURES` at which training queries have half of the budget."""
+def heated(scorer: Scorer, temperature: float) -> Scorer:
+    """The scorer's scores divided by a temperature."""
+
+    def divided(features: Tensor) -> Tensor:
+        return scorer(features) / temperature
+
+    return divided
+
+
+def warm(scorer: Scorer, train: fl.RankingDataset, delta: float) -> Scorer:
+    """The scorer at the least of `TEMPERATURES` at which training queries have half the budget."""
     for temperature in reversed(TEMPERATURES):
-        judged = fl.evaluate(lambda x, t=temperature: scorer(x) / t, train, ("d_group",))
-        if judged.d_group <= delta / 2:
+        candidate = heated(scorer, temperature)
+        if fl.evaluate(candidate, train, ("d_group",)).d_group <= delta / 2:
             break
-    return temperature, lambda x: scorer(x) / temperature
+    return candidate
 
 
 def population(kind: str, seed: int, out: Path) -> dict[str, np.ndarray]:
@@ -228,9 +239,9 @@ def population(kind: str, seed: int, out: Path) -> dict[str, np.ndarray]:
     data = data_of(kind, seed)
     prices = [trained(kind, data["train"], lam, seed) for lam in LAMS[kind]]
     plain = prices[-1]
-    rankers = {
+    rankers: dict[str, Sequence[Scorer]] = {
         "prices": prices,
-        "temperatures": [lambda x, t=t: plain(x) / t for t in TEMPERATURES],
+        "temperatures": [heated(plain, temperature) for temperature in TEMPERATURES],
     }
     found: dict[str, np.ndarray] = {"cap": np.array(float(largest_disparity(data["train"]).max()))}
     for name, path in rankers.items():
@@ -239,16 +250,16 @@ def population(kind: str, seed: int, out: Path) -> dict[str, np.ndarray]:
             others = path_of(path, data["others"])
             found[f"{name} others"] = others.d_group.mean(1)
     few = data["calibration"][:RIVAL_SIZE]
-    bases = {"thresholds": plain}
+    bases: dict[str, Scorer] = {"thresholds": plain}
     for delta in DELTAS[kind]:
-        _, bases[f"thresholds warm {delta:g}"] = warm_scores(plain, data["train"], delta)
+        bases[f"thresholds warm {delta:g}"] = warm(plain, data["train"], delta)
     for name, scorer in bases.items():
         with torch.no_grad():
             scores = scorer(few.features)
         found[f"{name} d_group"], found[f"{name} ndcg"] = thresholds_path(scores, few)
     file.parent.mkdir(parents=True, exist_ok=True)
     part = file.with_suffix(".part.npz")
-    np.savez_compressed(part, **found)
+    np.savez_compressed(part, **found)  # type: ignore[arg-type]
     part.rename(file)
     return found
 
@@ -431,7 +442,7 @@ def main(out: Path) -> None:
     commit_at_start = commit()
     chosen_tables = []
     bound_tables = []
-    caps = {}
+    caps: dict[str, list[float]] = {}
     for kind in ("synthetic", "german"):
         caps[kind] = []
         for seed in range(POPULATIONS):
