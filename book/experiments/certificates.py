@@ -2,7 +2,7 @@
 
 `python -m experiments.certificates` makes populations of queries with paths of policies, draws
 calibration queries from them 2,000 times, and writes results/certificates: table.csv (choosing a
-policy), bounds.csv (bounding one policy), and table.json, which says what made them. Some ten
+policy), bounds.csv (bounding one policy), and table.json, which says what made them. Some eight
 minutes on one core. Every population is a file of its own below cells/, so a stopped run goes on
 where it was.
 
@@ -41,11 +41,13 @@ from fairpg_lite.training.certificate import largest_disparity
 STORED = Path(__file__).resolve().parents[2] / "results" / "certificates"
 COMMAND = "python -m experiments.certificates"
 #: Populations of each kind, and calibration sets drawn from each.
-POPULATIONS = 8
-DRAWS = 250
+POPULATIONS = 5
+DRAWS = 400
 #: Queries in a population; the rival's policies are costlier, and judged on the first of them.
-SIZE = 5_000
-RIVAL_SIZE = 2_000
+SIZE = 4_000
+RIVAL_SIZE = 1_500
+#: Queries of other persons than those of the population.
+OTHERS_SIZE = 2_000
 SIZES = (100, 300, 1_000, 3_000)
 ALPHAS = (0.05, 0.1)
 DELTAS = {"synthetic": (0.006, 0.01), "german": (0.01, 0.02)}
@@ -133,7 +135,7 @@ def data_of(kind: str, seed: int) -> dict[str, fl.RankingDataset]:
             "calibration": fl.synthetic(SIZE, seed=1_000_000 + seed, dtype=torch.float64),
         }
     persons = german_persons(seed)
-    sizes = {"train": 500, "calibration": SIZE, "others": SIZE}
+    sizes = {"train": 500, "calibration": SIZE, "others": OTHERS_SIZE}
     return {
         name: german_queries(persons[name], persons["train"], size, 10 * seed + number)
         for number, (name, size) in enumerate(sizes.items())
@@ -436,7 +438,7 @@ def stored_table(
     return pd.read_csv(file, dtype={"cap": str})
 
 
-def main(out: Path) -> None:
+def main(out: Path, populations: int = POPULATIONS) -> None:
     """Make what is missing, and write the tables."""
     torch.set_num_threads(1)
     commit_at_start = commit()
@@ -445,7 +447,7 @@ def main(out: Path) -> None:
     caps: dict[str, list[float]] = {}
     for kind in ("synthetic", "german"):
         caps[kind] = []
-        for seed in range(POPULATIONS):
+        for seed in range(populations):
             found = population(kind, seed, out)
             caps[kind].append(round(float(found["cap"]), 4))
             chosen_tables.append(stored_table(out, f"choices-{kind}-{seed}", choices, found))
@@ -462,11 +464,11 @@ def main(out: Path) -> None:
     bounded.reset_index().to_csv(out / "bounds.csv", index=False, float_format="%.6g")
     about = {
         "command": COMMAND,
-        "data": "fairpg_lite.synthetic, eight populations of 5,000 queries, each with paths "
+        "data": "fairpg_lite.synthetic, five populations of 4,000 queries, each with paths "
         "trained on 100 queries of its own; German Credit (Hofmann 1994, doi 10.24432/C5NC77, CC "
-        "BY 4.0), eight populations of persons drawn with replacement: 400 to train on, 300 of "
-        "whose queries 5,000 are the population, and 300 others.",
-        "seeds": list(range(POPULATIONS)),
+        "BY 4.0), five populations of persons drawn with replacement: 400 to train on, 300 of "
+        "whose queries 4,000 are the population, and 300 others.",
+        "seeds": list(range(populations)),
         "draws of calibration queries from each population": DRAWS,
         "caps": caps,
         "commit": commit_at_start,
@@ -478,4 +480,8 @@ def main(out: Path) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--out", type=Path, default=STORED, help="where the tables go")
-    main(parser.parse_args().out)
+    parser.add_argument(
+        "--populations", type=int, default=POPULATIONS, help="of each kind; fewer to try it"
+    )
+    arguments = parser.parse_args()
+    main(arguments.out, arguments.populations)
