@@ -89,8 +89,11 @@ def test_the_layers_are_what_their_names_say(layers, data):
         own = data.groups == label
         by_sklearn = IsotonicRegression().fit(all_scores[own].numpy(), data.relevance[own].numpy())
         estimate[own] = torch.from_numpy(by_sklearn.predict(all_scores[own].numpy()))
-    matrix = fair_ranking_lp(estimate[:6], query.groups, layers["programme"].parameters["lam"])
-    torch.testing.assert_close(layers["programme"][0].position_probs(), matrix)
+    lam = layers["programme"].parameters["lam"]
+    for number in range(10):
+        rows = slice(6 * number, 6 * number + 6)
+        matrix = fair_ranking_lp(estimate[rows], data.groups[rows], lam)
+        torch.testing.assert_close(layers["programme"][number].position_probs(), matrix)
 
 
 def test_the_search_is_not_beaten_by_a_scan(layers, data):
