@@ -21,6 +21,7 @@ NAMES = [
     "rivals.errors",
     "rivals.training",
     "rivals.prices",
+    "serving",
 ]
 
 

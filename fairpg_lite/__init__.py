@@ -36,7 +36,7 @@ from fairpg_lite.disparity import group_disparity, group_gap, individual_dispari
 from fairpg_lite.evaluation import Evaluation, evaluate
 
 # Objective, and learning it
-from fairpg_lite.training import History, TrainConfig, fit, fit_to_budget
+from fairpg_lite.training import History, TrainConfig, certify, fit, fit_to_budget, make_fair
 
 if TYPE_CHECKING:
     from fairpg_lite.training.estimator import FairRanker as FairRanker
@@ -85,6 +85,8 @@ __all__ = [
     "fit",
     "History",
     "fit_to_budget",
+    "certify",
+    "make_fair",
     "save_model",
     "load_model",
     "tradeoff",

@@ -397,18 +397,25 @@ class DoublyStochastic:
         return self.matrix
 
     def sample(
-        self, sample_shape: tuple[int, ...] = (), generator: torch.Generator | None = None
+        self,
+        sample_shape: tuple[int, ...] = (),
+        generator: torch.Generator | None = None,
+        *,
+        k: int | None = None,
     ) -> Tensor:
-        """Draw rankings ``(*sample_shape, …, n)`` of the decomposition."""
+        """Draw rankings ``(*sample_shape, …, n)`` of the decomposition, or their first k places."""
         _check_sample_shape(sample_shape)
+        if k is not None:
+            _check_places("sample", k, self.matrix.shape[-1])
         count = math.prod(sample_shape)
         drawn = []
-        for weights, rankings in self.lotteries:
+        for weights, query_rankings in self.lotteries:
             chosen = torch.multinomial(weights, count, replacement=True, generator=generator)
-            drawn.append(rankings[chosen])
+            drawn.append(query_rankings[chosen])
         batch_shape = self.matrix.shape[:-2]
         stacked = torch.stack(drawn, dim=1)
-        return stacked.view(*sample_shape, *batch_shape, self.matrix.shape[-1])
+        rankings = stacked.view(*sample_shape, *batch_shape, self.matrix.shape[-1])
+        return rankings[..., :k]
 
     @property
     def mode(self) -> Tensor:
@@ -490,10 +497,15 @@ class Mixture:
         return self._mean([policy.position_probs() for policy in self.policies])
 
     def sample(
-        self, sample_shape: tuple[int, ...] = (), generator: torch.Generator | None = None
+        self,
+        sample_shape: tuple[int, ...] = (),
+        generator: torch.Generator | None = None,
+        *,
+        k: int | None = None,
     ) -> Tensor:
-        """Draw rankings ``(*sample_shape, …, n)``, each of its own policy."""
-        drawn = torch.stack([policy.sample(sample_shape, generator) for policy in self.policies])
+        """Draw rankings ``(*sample_shape, …, n)``, each of its own policy, or their first k."""
+        of_each = [first_places(policy, k, sample_shape, generator) for policy in self.policies]
+        drawn = torch.stack(of_each)
         one_each = drawn[0, ..., 0]
         chosen = torch.multinomial(
             self.weights, one_each.numel(), replacement=True, generator=generator
@@ -549,11 +561,17 @@ class FixedRanking:
         return probs if self.mask is None else probs * self.mask.unsqueeze(-1)
 
     def sample(
-        self, sample_shape: tuple[int, ...] = (), generator: torch.Generator | None = None
+        self,
+        sample_shape: tuple[int, ...] = (),
+        generator: torch.Generator | None = None,
+        *,
+        k: int | None = None,
     ) -> Tensor:
-        """The one ranking, ``(*sample_shape, …, n)``."""
+        """The one ranking, ``(*sample_shape, …, n)``, or its first k places."""
         _check_sample_shape(sample_shape)
-        return self.mode.expand(*sample_shape, *self.mode.shape)
+        if k is not None:
+            _check_places("sample", k, self.mode.shape[-1])
+        return self.mode.expand(*sample_shape, *self.mode.shape)[..., :k]
 
     def expected_value(self, metric: "Metric") -> Tensor:
         """The value ``(…)`` of ``metric(rankings (S, …, n)) -> (S, …)`` of the one ranking."""
@@ -588,6 +606,35 @@ class Metric(Protocol):
     def __call__(self, rankings: Tensor, /) -> Tensor:
         """Values ``(S, …)`` of rankings ``(S, …, n)``."""
         ...
+
+
+def first_places(
+    policy: Policy,
+    k: int | None,
+    sample_shape: tuple[int, ...] = (),
+    generator: torch.Generator | None = None,
+) -> Tensor:
+    """Draw the first k places from any policy.
+
+    Args:
+        policy: One of this module, which draws no more than it must, or one of your own, whose
+            rankings are cut.
+        k: How many places; None is the whole list.
+        sample_shape: Axes of the draws, in front of those of the queries.
+        generator: Where the draws come from; None is torch's own stream.
+
+    Returns:
+        ``(*sample_shape, …, k)``: the document at each position.
+
+    >>> first_places(FixedRanking(torch.tensor([2, 0, 1])), 2)
+    tensor([2, 0])
+    """
+    if k is None:
+        return policy.sample(sample_shape, generator)
+    if isinstance(policy, PlackettLuce | DoublyStochastic | Mixture | FixedRanking):
+        return policy.sample(sample_shape, generator, k=k)
+    _check_places("first_places", k, policy.mode.shape[-1])
+    return policy.sample(sample_shape, generator)[..., :k]
 
 
 def log_steps(scores: Tensor, rankings: Tensor, mask: Tensor | None) -> Tensor:

@@ -14,6 +14,7 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
+from fairpg_lite import _check
 from fairpg_lite._extras import require
 from fairpg_lite.data import RankingDataset
 from fairpg_lite.disparity import Disparity
@@ -22,7 +23,7 @@ from fairpg_lite.exact import TOLERANCE
 from fairpg_lite.measures import DISPARITIES, MEASURES
 from fairpg_lite.metrics import Utility
 from fairpg_lite.objective import Estimator
-from fairpg_lite.policy import MakePolicy, PlackettLuce
+from fairpg_lite.policy import MakePolicy, PlackettLuce, first_places
 from fairpg_lite.relevance import Gain, Merit
 from fairpg_lite.scorers import eval_mode, new_scorer
 from fairpg_lite.training.config import MakeOptimizer, TrainConfig
@@ -91,7 +92,7 @@ class FairRanker(BaseEstimator):  # type: ignore[misc]
     >>> X = np.array([[0.0], [1.0], [2.0]] * 4)
     >>> qid = np.repeat([1, 2, 3, 4], 3)
     >>> ranker = FairRanker(lr=0.1, epochs=5, method="exact").fit(X, X[:, 0], qid=qid)
-    >>> ranker.rank(X[:3], qid[:3])
+    >>> ranker.rank(X[:3], qid[:3], mode=True)
     {1: array([2, 1, 0])}
     """
 
@@ -273,33 +274,62 @@ class FairRanker(BaseEstimator):  # type: ignore[misc]
         qid: "ArrayLike",
         samples: int | None = None,
         generator: torch.Generator | None = None,
+        *,
+        k: int | None = None,
+        mode: bool = False,
+        seed: int | None = None,
     ) -> dict[Hashable, NDArray[np.int64]]:
-        """Ranked documents of each query.
+        """Ranked documents of each query, drawn from the policy: another list with every call.
+
+        It is the draws that are fair in expectation. Whoever shows the same list to everybody, be
+        it one draw or the likeliest list, shows another policy than the one that was trained. The
+        policy is that of the parameter ``policy``, or Plackett-Luce.
 
         Args:
             X: Features, ``(N, d)``.
             qid: The query of each document, ``(N,)``.
-            samples: Draw so many rankings from the policy; None is the likeliest ranking.
-            generator: Where they are drawn from, ``torch.Generator().manual_seed(0)``, say; None
-                is torch's own stream.
+            samples: How many lists to draw per query; None is one, without an axis of its own.
+            generator: Where they are drawn from; None is torch's own stream, which nobody can
+                predict unless ``torch.manual_seed`` was called.
+            k: The first k places only; None is the whole list.
+            mode: Return the one list that stands for the policy, the likeliest, and draw nothing.
+            seed: Instead of a generator, what a new one begins with; the same seed gives the same
+                lists. See `fairpg_lite.serving.seed_for` for one per user and day.
 
         Returns:
             For each query, by its name in ``qid``, rows of X from the first position to the last:
-            ``(n,)``, or ``(samples, n)`` if rankings are drawn.
+            ``(n,)``, or ``(samples, n)`` if ``samples`` is given; k instead of n with ``k``.
 
         >>> X = [[0.0], [1.0], [2.0]] * 2
         >>> qid = ["a", "a", "a", "b", "b", "b"]
         >>> ranker = FairRanker(epochs=3).fit(X, [0, 1, 2] * 2, qid=qid)
-        >>> ranker.rank(X, qid, samples=10)["b"].shape
-        (10, 3)
+        >>> ranker.rank(X, qid, samples=10, k=2)["b"].shape
+        (10, 2)
         """
+        if mode and (samples is not None or generator is not None or seed is not None):
+            raise ValueError(
+                "FairRanker: mode=True returns one list and draws nothing; leave out samples, "
+                "generator and seed."
+            )
+        if k is not None and not (_check.is_whole(k) and k >= 1):
+            raise ValueError(f"FairRanker: k is {k!r}; give a whole number from 1, or None.")
+        if seed is not None and generator is not None:
+            raise ValueError("FairRanker: seed and generator are both given; give one of them.")
+        if seed is not None:
+            generator = torch.Generator().manual_seed(_check.seed("FairRanker: seed", seed))
         scores = torch.from_numpy(self.predict(X))
         queries = _queries_of("FairRanker: qid", qid, "X", len(scores))
+        shape = () if samples is None else (samples,)
+        make_policy = self.policy or PlackettLuce
         ranked: dict[Hashable, NDArray[np.int64]] = {}
         for name, rows in queries.rows_by_name().items():
-            policy = PlackettLuce(scores[rows])
-            ranking = policy.mode if samples is None else policy.sample((samples,), generator)
-            ranked[name] = rows[ranking.numpy()]
+            policy = make_policy(scores[rows].unsqueeze(0), None)
+            if mode:
+                places = policy.mode[..., :k]
+            else:
+                shown = None if k is None else min(k, len(rows))
+                places = first_places(policy, shown, shape, generator)
+            ranked[name] = rows[places.squeeze(-2).numpy()]
         return ranked
 
     def _config(self) -> TrainConfig:

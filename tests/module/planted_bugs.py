@@ -700,3 +700,60 @@ def _():
     from fairpg_lite.auditing import page
 
     swap(page.escape, lambda text: text)
+
+
+# --- promises and lists ---
+
+
+@caught_by(
+    "module/test_betting.py::test_the_capital_is_that_of_the_game",
+    "a stake sees the number that it is laid on",
+)
+def _():
+    from fairpg_lite import betting
+
+    def wrong(shares, alpha):
+        return torch.cat([right(shares, alpha)[..., 1:], right(shares, alpha)[..., -1:]], dim=-1)
+
+    right = betting._stakes
+    swap(right, wrong)
+
+
+@caught_by(
+    "module/test_certificate.py::test_the_path_ends_at_the_first_that_does_not_pass",
+    "policies behind one that failed are certified",
+)
+def _():
+    from fairpg_lite.training.certificate import Certificate
+
+    def make(right):
+        def init(self, *args, **fields):
+            fields["n_certified"] = sum(bound <= fields["delta"] for bound in fields["bounds"])
+            right(self, *args, **fields)
+
+        return init
+
+    swap_method(Certificate, "__init__", make)
+
+
+@caught_by(
+    "module/test_fair_layer.py::test_the_layers_are_what_their_names_say",
+    "raw scores go through the programme",
+)
+def _():
+    from fairpg_lite.training.fair_layer import Calibration
+
+    swap_method(Calibration, "__call__", lambda right: lambda self, scores: scores)
+
+
+@caught_by(
+    "module/test_estimator.py::test_lists_are_those_of_the_policy_that_was_chosen",
+    "rank takes every policy for Plackett-Luce",
+)
+def _():
+    from fairpg_lite.training import estimator
+
+    swap(
+        estimator.first_places,
+        lambda policy, k, shape, generator: policy.policies[0].sample(shape, generator, k=k),
+    )

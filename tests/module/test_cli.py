@@ -288,6 +288,51 @@ def test_documents_keep_their_names(here, capsys):
     assert lines[0].split() == ["0", "Q0", str(first[0]), "1", "5", "fairpg_lite.0"]
 
 
+def test_the_first_k_and_the_most_probable_ranking(here, capsys):
+    whole = json_lines(run(capsys, "rank", "model", "test.txt", "--seed", "3")[1])
+    cut = json_lines(run(capsys, "rank", "model", "test.txt", "--seed", "3", "--k", "2")[1])
+    assert cut[0]["ranking"] == whole[0]["ranking"][:2]
+    assert all(len(row["ranking"]) == 2 for row in cut)
+    long = json_lines(run(capsys, "rank", "model", "test.txt", "--k", "99")[1])
+    assert all(len(row["ranking"]) == 5 for row in long)
+
+    model = load_model("model")
+    data = model.prepare(load_letor("test.txt"))
+    best = json_lines(run(capsys, "rank", "model", "test.txt", "--mode")[1])
+    out = run(capsys, "rank", "model", "test.txt", "--mode", "--format", "trec")[1]
+    lines = [line.split() for line in out.splitlines()]
+    for number, (row, query) in enumerate(zip(best, data, strict=True)):
+        with torch.no_grad():
+            scores = model.scorer(query.features)
+        assert row["ranking"] == PlackettLuce(scores).mode.tolist()
+        written = [float(line[4]) for line in lines[5 * number : 5 * number + 5]]
+        assert written == scores[row["ranking"]].tolist()
+    assert run(capsys, "rank", "model", "test.txt", "--mode", "--samples", "2")[0] == 2
+
+
+def test_equal_scores_are_written_as_places(here, capsys):
+    """trec_eval orders equal scores by name, which would be another ranking."""
+    text = Path("test.txt").read_text().splitlines()
+    twice = [text[0], text[0], *text[1:5]]
+    Path("ties.txt").write_text("\n".join(twice) + "\n")
+    out = run(capsys, "rank", "model", "ties.txt", "--mode", "--format", "trec")[1]
+    assert [line.split()[4] for line in out.splitlines()] == ["6", "5", "4", "3", "2", "1"]
+
+
+def own_policy(scores, mask):
+    return PlackettLuce(scores, mask)
+
+
+def test_a_model_of_another_policy_is_not_ranked_as_plackett_luce(here, capsys):
+    model = load_model("model")
+    config = TrainConfig(policy=own_policy)
+    fl.save_model(model.scorer, "other", prepare=model.prepare, config=config)
+    code, _, err = run(capsys, "rank", "other", "test.txt")
+    assert code == 1
+    assert "own_policy" in err
+    assert "rank in Python" in err
+
+
 # --- Groups and features -----------------------------------------------------------------------
 
 

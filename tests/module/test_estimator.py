@@ -25,6 +25,8 @@ from sklearn.utils.validation import NotFittedError, _num_samples, check_is_fitt
 from fairpg_lite import (
     FairRanker,
     LinearScorer,
+    Mixture,
+    PlackettLuce,
     TrainConfig,
     disparity_score,
     evaluate,
@@ -92,7 +94,7 @@ def test_rows_may_come_in_any_order(table):
     ranker = FairRanker(**SETTINGS)
     ranker.fit(X[order], y[order], qid=names[order], sensitive=people[order])
     np.testing.assert_allclose(ranker.predict(X), expected, rtol=1e-9)
-    ranked = ranker.rank(X[order], names[order])
+    ranked = ranker.rank(X[order], names[order], mode=True)
     assert set(ranked) == set(names)
     for name, rows in ranked.items():
         assert sorted(rows) == np.flatnonzero(names[order] == name).tolist()
@@ -114,6 +116,50 @@ def test_drawn_rankings_follow_the_policy(table):
     generator.manual_seed(0)
     again = ranker.rank(X[rows], qid[rows], samples=4000, generator=generator)[3]
     assert np.array_equal(drawn, again)
+
+
+def test_a_list_is_drawn_anew_with_every_call(table):
+    X, y, qid, groups = table
+    ranker = FairRanker(**SETTINGS).fit(X, y, qid=qid, sensitive=groups)
+    rows = qid == 3
+    lists = [tuple(ranker.rank(X[rows], qid[rows])[3]) for _ in range(20)]
+    assert len(set(lists)) > 1
+    first = ranker.rank(X, qid, seed=4)
+    again = ranker.rank(X, qid, seed=4)
+    cut = ranker.rank(X, qid, seed=4, k=2)
+    many = ranker.rank(X, qid, samples=3, k=99)
+    for name in first:
+        np.testing.assert_array_equal(first[name], again[name])
+        assert cut[name].shape == (2,)
+        assert many[name].shape == (3, len(first[name]))
+    np.testing.assert_array_equal(cut[0], first[0][:2])  # the first query: the same noise
+    best = ranker.rank(X, qid, mode=True, k=3)
+    assert all((np.diff(ranker.predict(X)[found]) <= 0).all() for found in best.values())
+    for options, words in (
+        ({"mode": True, "samples": 2}, "mode=True"),
+        ({"seed": 1, "generator": torch.Generator()}, "both given"),
+        ({"seed": -1}, "seed is -1"),
+        ({"k": 0}, "k is 0"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            ranker.rank(X, qid, **options)
+
+
+def test_lists_are_those_of_the_policy_that_was_chosen(table):
+    """Half of the lists are random under this one, whatever the scores."""
+
+    def half_random(scores, mask):
+        return Mixture([PlackettLuce(scores, mask), PlackettLuce(0 * scores, mask)], [0.5, 0.5])
+
+    X, y, qid, groups = table
+    ranker = FairRanker(**SETTINGS, policy=half_random).fit(X, y, qid=qid, sensitive=groups)
+    rows = np.flatnonzero(qid == 3)
+    drawn = ranker.rank(X[rows], qid[rows], samples=4000, seed=0)[3]
+    scores = torch.from_numpy(ranker.predict(X[rows]))
+    expected = half_random(scores.unsqueeze(0), None).position_probs()[0, :, 0].numpy()
+    found = np.bincount(drawn[:, 0], minlength=len(rows)) / 4000
+    assert np.abs(found - expected).max() < 0.03
+    assert np.abs(expected - scores.softmax(-1).numpy()).max() > 0.06  # the test would notice
 
 
 def test_clone_and_parameters(table):
