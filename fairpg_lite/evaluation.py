@@ -24,11 +24,20 @@ from fairpg_lite.measures import MEASURES, Measure, Options, RankedQueries, of_d
 from fairpg_lite.policy import FixedRanking, MakePolicy, PlackettLuce, Policy
 from fairpg_lite.pooling import Pool, PooledValue, check_poolable, check_pooled_function
 from fairpg_lite.relevance import Gain, Merit, gains_of, merit_of
-from fairpg_lite.resampling import bootstrap_interval, sign_flip_p_value
+from fairpg_lite.resampling import (
+    Membership,
+    bootstrap_interval,
+    bootstrap_interval_over_documents,
+    normal_p_value,
+    sign_flip_p_value,
+)
 from fairpg_lite.scorers import Scorer, eval_mode, score
 
 # Queries judged together.
 _BATCH_SIZE = 64
+
+#: What an interval can be over.
+INTERVALS = ("queries", "documents")
 
 
 class Predictor(Protocol):
@@ -44,12 +53,12 @@ class Difference(NamedTuple):
 
     mean: float
     low: float
-    """Lower end of the 95 % bootstrap interval over queries."""
+    """Lower end of the 95 % bootstrap interval, over queries unless another was asked for."""
     high: float
     """Its upper end."""
     p_value: float
     """Two-sided, by exchanging first and second in each query at random: of a mean over queries
-    this flips the signs of their differences."""
+    this flips the signs of their differences. Over documents, by the normal distribution."""
     queries: int
     """Queries in which both have an answer; of a pooled measure, those in the pool."""
 
@@ -79,6 +88,8 @@ class Evaluation:
     """What each pooled measure was computed from."""
     query_ids: Sequence[Any] | None = None
     """The id of each query ``(Q,)``, if the dataset has ids."""
+    membership: Membership | None = None
+    """Which documents are in which queries, if the dataset has ``document_ids``."""
 
     def __getattr__(self, name: str) -> float:
         """The mean of a measure."""
@@ -121,8 +132,18 @@ class Evaluation:
         ids = range(self._query_count()) if self.query_ids is None else self.query_ids
         return pandas.DataFrame(columns, index=pandas.Index(ids, name="query"))
 
-    def interval(self, measure: str) -> tuple[float, float]:
+    @property
+    def has_shared_documents(self) -> bool:
+        """Whether any document is in two queries or more, by the dataset's ``document_ids``."""
+        return self.membership is not None and self.membership.is_shared
+
+    def interval(self, measure: str, over: str = "queries") -> tuple[float, float]:
         """95 % bootstrap interval of a mean over the queries that have an answer.
+
+        An interval over queries says how far the mean would move with other queries of *these*
+        documents, if documents are shared (`has_shared_documents`), and with other queries at
+        large, if they are not. Over documents, the interval is as much wider as the shared
+        documents make it: see `fairpg_lite.resampling.Membership.widening`.
 
         A pooled measure is computed again for every draw of queries. Items of few queries are
         missing in some draws, and a measure of single items (envy, Nash welfare) is then larger or
@@ -130,25 +151,39 @@ class Evaluation:
 
         Args:
             measure: One of those that were computed.
+            over: "queries", or "documents" if the dataset has ``document_ids``.
 
         Returns:
             The lower and the upper end.
+
+        >>> from fairpg_lite import german_credit
+        >>> _, test = german_credit()
+        >>> age = evaluate(test.features[:, 0], test)
+        >>> low, high = age.interval("ndcg")
+        >>> wider = age.interval("ndcg", over="documents")
+        >>> wider[0] < low < high < wider[1]
+        True
         """
+        membership = self._membership_for(measure, over)
         if measure in self.pooled:
             return self.pooled[measure].interval()
         values = self._values(measure)
+        if membership is not None:
+            return bootstrap_interval_over_documents(values, membership)
         return bootstrap_interval(values[~values.isnan()])
 
-    def compare(self, other: "Evaluation", measure: str) -> Difference:
+    def compare(self, other: "Evaluation", measure: str, over: str = "queries") -> Difference:
         """This evaluation less another of the same queries, query by query.
 
         Args:
             other: What another ranker got on the same queries.
             measure: One that was computed for both.
+            over: "queries", or "documents" if the dataset has ``document_ids``; see `interval`.
 
         Returns:
             The mean difference, its interval and its p-value.
         """
+        membership = self._membership_for(measure, over)
         if measure in self.pooled or measure in other.pooled:
             return self._compare_pooled(other, measure)
         first = self._values(measure)
@@ -158,10 +193,35 @@ class Evaluation:
                 f"compare: {len(first)} queries against {len(second)}; take the same queries."
             )
         differences = first - second
-        differences = differences[~differences.isnan()]
-        low, high = bootstrap_interval(differences)
-        p_value = sign_flip_p_value(differences)
-        return Difference(float(differences.mean()), low, high, p_value, len(differences))
+        has_answer = ~differences.isnan()
+        mean = float(differences[has_answer].mean())
+        queries = int(has_answer.sum())
+        if membership is not None:
+            low, high = bootstrap_interval_over_documents(differences, membership)
+            p_value = normal_p_value(differences, membership)
+            return Difference(mean, low, high, p_value, queries)
+        low, high = bootstrap_interval(differences[has_answer])
+        p_value = sign_flip_p_value(differences[has_answer])
+        return Difference(mean, low, high, p_value, queries)
+
+    def _membership_for(self, measure: str, over: str) -> Membership | None:
+        """Which documents are in which queries, or None for an interval over queries."""
+        self._demand(measure)
+        if over not in INTERVALS:
+            raise ValueError(f"over is {over!r}; choose from {', '.join(INTERVALS)}.")
+        if over == "queries":
+            return None
+        if measure in self.pooled:
+            raise ValueError(
+                f"{measure} is pooled, and an interval over documents needs a value for each "
+                "query; take over='queries', or evaluate with pooled='query'."
+            )
+        if self.membership is None:
+            raise ValueError(
+                "over is 'documents', and the data had no document_ids; give them, "
+                "dataset.replace(document_ids=...), equal numbers for the same document."
+            )
+        return self.membership
 
     def _compare_pooled(self, other: "Evaluation", measure: str) -> Difference:
         """This pooled value less another."""
@@ -288,6 +348,7 @@ def evaluate(
     in_order = torch.cat(order).argsort()
     columns = {name: torch.cat(parts).cpu()[in_order] for name, parts in values.items()}
     evaluation = _summary(columns, rows, undefined, k, _ids_of(dataset))
+    evaluation = replace(evaluation, membership=_membership_of(dataset))
     if not to_pool:
         return evaluation
     pool = Pool.joined(pools)
@@ -555,6 +616,15 @@ def _ids_of(dataset: Queries) -> Sequence[Any] | None:
     """The ids of the queries as plain values, or None for a dataset without ids."""
     query_ids = getattr(dataset, "query_ids", None)
     return None if query_ids is None else list(query_ids.tolist())
+
+
+def _membership_of(dataset: Queries) -> Membership | None:
+    """Which documents are in which queries, or None for a dataset without document ids."""
+    if dataset.document_ids is None:
+        return None
+    lengths = dataset.lengths.cpu()
+    queries = torch.arange(len(lengths)).repeat_interleave(lengths)
+    return Membership(queries, dataset.document_ids.cpu(), len(lengths))
 
 
 def _stand_in(row: Measure, undefined: str | Mapping[str, float] | None) -> float:
