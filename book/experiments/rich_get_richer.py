@@ -224,12 +224,12 @@ def plan(*, seeds: int | None = None, quick: bool = False) -> list[Cell]:
         "sorting": (0.0,),
         "pg_rank": (0.0,),
         "fair_pg_rank": LAMS,
-        "mixed_sorting": SHARES,
-        "mixed_pg_rank": SHARES,
     }
+    # What the mixtures are asked for is asked of rates, where luck lasts.
+    of_rates = {**lams_of_rankers, "mixed_sorting": SHARES, "mixed_pg_rank": SHARES}
     cells = []
-    for estimate in ESTIMATES:
-        for ranker, lams in lams_of_rankers.items():
+    for estimate, rankers in (("rate", of_rates), ("weighted", lams_of_rankers)):
+        for ranker, lams in rankers.items():
             cells += grid(Loop(ranker, estimate, rounds=rounds), lams, runs)
     return cells
 
