@@ -39,7 +39,7 @@ COLUMNS = {
 #: Where relevance and merit come from.
 SOURCES = ("labels", "weighted", "rate")
 #: Lists logged for each training query.
-LISTS = {"synthetic": (10, 100), "mslr": (100,)}
+LISTS = (100,)
 #: PG-Rank, and one price for each kind of data, which lowers the disparity by about a half.
 SYNTHETIC_LAMS = (0.0, 5.0)
 MSLR_LAMS = (0.0, 10.0)
@@ -188,7 +188,7 @@ def plan(*, seeds: int | None = None, quick: bool = False) -> list[Cell]:
         runs = range(seeds or (2 if quick else repetitions[data]))
         cells += grid(FromClicks(data, "labels", 0, epochs[data]), lams, runs)
         for source in ("weighted", "rate"):
-            for lists in LISTS[data]:
+            for lists in LISTS:
                 cells += grid(FromClicks(data, source, lists, epochs[data]), lams, runs)
     return cells
 

@@ -60,7 +60,7 @@ def test_a_run_is_fixed_by_its_seed_and_labels_need_no_log():
     assert first != cell(5.0, 1)
     assert set(first) == {"ndcg", "d_group", "d_ind", "seen_disparity"}
     names = {c.experiment.name for c in from_clicks.plan()}
-    assert {"labels-synthetic", "weighted-100-mslr", "rate-10-synthetic"} <= names
+    assert {"labels-synthetic", "weighted-100-mslr", "rate-100-synthetic"} <= names
 
 
 def test_the_lead_by_a_loop():
