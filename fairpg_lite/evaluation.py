@@ -30,11 +30,21 @@ from fairpg_lite.pooling import (
     check_weights,
 )
 from fairpg_lite.relevance import Gain, Merit, gains_of, merit_of
-from fairpg_lite.resampling import bootstrap_interval, sign_flip_p_value, weighted_mean
+from fairpg_lite.resampling import (
+    Membership,
+    bootstrap_interval,
+    bootstrap_interval_over_documents,
+    normal_p_value,
+    sign_flip_p_value,
+    weighted_mean,
+)
 from fairpg_lite.scorers import Scorer, eval_mode, score
 
 # Queries judged together.
 _BATCH_SIZE = 64
+
+#: What an interval can be over.
+INTERVALS = ("queries", "documents")
 
 
 class Predictor(Protocol):
@@ -50,12 +60,12 @@ class Difference(NamedTuple):
 
     mean: float
     low: float
-    """Lower end of the 95 % bootstrap interval over queries."""
+    """Lower end of the 95 % bootstrap interval, over queries unless another was asked for."""
     high: float
     """Its upper end."""
     p_value: float
     """Two-sided, by exchanging first and second in each query at random: of a mean over queries
-    this flips the signs of their differences."""
+    this flips the signs of their differences. Over documents, by the normal distribution."""
     queries: int
     """Queries in which both have an answer; of a pooled measure, those in the pool."""
 
@@ -87,6 +97,8 @@ class Evaluation:
     """The id of each query ``(Q,)``, if the dataset has ids."""
     query_weights: Tensor | None = None
     """How much each query counts in the means ``(Q,)``, if the dataset has weights."""
+    membership: Membership | None = None
+    """Which documents are in which queries, if the dataset has ``document_ids``."""
 
     def __getattr__(self, name: str) -> float:
         """The mean of a measure."""
@@ -129,8 +141,18 @@ class Evaluation:
         ids = range(self._query_count()) if self.query_ids is None else self.query_ids
         return pandas.DataFrame(columns, index=pandas.Index(ids, name="query"))
 
-    def interval(self, measure: str) -> tuple[float, float]:
+    @property
+    def has_shared_documents(self) -> bool:
+        """Whether any document is in two queries or more, by the dataset's ``document_ids``."""
+        return self.membership is not None and self.membership.is_shared
+
+    def interval(self, measure: str, over: str = "queries") -> tuple[float, float]:
         """95 % bootstrap interval of a mean over the queries that have an answer.
+
+        An interval over queries says how far the mean would move with other queries of *these*
+        documents, if documents are shared (`has_shared_documents`), and with other queries at
+        large, if they are not. Over documents, the interval is as much wider as the shared
+        documents make it: see `fairpg_lite.resampling.Membership.widening`.
 
         A pooled measure is computed again for every draw of queries; see
         `fairpg_lite.pooling.PooledValue.interval` for what that means where items recur. Queries
@@ -138,26 +160,40 @@ class Evaluation:
 
         Args:
             measure: One of those that were computed.
+            over: "queries", or "documents" if the dataset has ``document_ids``.
 
         Returns:
             The lower and the upper end.
+
+        >>> from fairpg_lite import german_credit
+        >>> _, test = german_credit()
+        >>> age = evaluate(test.features[:, 0], test)
+        >>> low, high = age.interval("ndcg")
+        >>> wider = age.interval("ndcg", over="documents")
+        >>> wider[0] < low < high < wider[1]
+        True
         """
+        membership = self._membership_for(measure, over)
         if measure in self.pooled:
             return self.pooled[measure].interval()
         values = self._values(measure)
+        if membership is not None:
+            return bootstrap_interval_over_documents(values, membership)
         has_answer = ~values.isnan()
         return bootstrap_interval(values[has_answer], self._weights(has_answer))
 
-    def compare(self, other: "Evaluation", measure: str) -> Difference:
+    def compare(self, other: "Evaluation", measure: str, over: str = "queries") -> Difference:
         """This evaluation less another of the same queries, query by query.
 
         Args:
             other: What another ranker got on the same queries.
             measure: One that was computed for both.
+            over: "queries", or "documents" if the dataset has ``document_ids``; see `interval`.
 
         Returns:
             The mean difference, its interval and its p-value.
         """
+        membership = self._membership_for(measure, over)
         if measure in self.pooled or measure in other.pooled:
             return self._compare_pooled(other, measure)
         first = self._values(measure)
@@ -168,12 +204,41 @@ class Evaluation:
             )
         differences = first - second
         has_answer = ~differences.isnan()
-        differences = differences[has_answer]
         weights = self._weights(has_answer)
-        low, high = bootstrap_interval(differences, weights)
-        p_value = sign_flip_p_value(differences if weights is None else weights * differences)
-        mean = float(weighted_mean(differences, weights))
-        return Difference(mean, low, high, p_value, len(differences))
+        mean = float(weighted_mean(differences[has_answer], weights))
+        queries = int(has_answer.sum())
+        if membership is not None:
+            low, high = bootstrap_interval_over_documents(differences, membership)
+            p_value = normal_p_value(differences, membership)
+            return Difference(mean, low, high, p_value, queries)
+        answered = differences[has_answer]
+        low, high = bootstrap_interval(answered, weights)
+        p_value = sign_flip_p_value(answered if weights is None else weights * answered)
+        return Difference(mean, low, high, p_value, queries)
+
+    def _membership_for(self, measure: str, over: str) -> Membership | None:
+        """Which documents are in which queries, or None for an interval over queries."""
+        self._demand(measure)
+        if over not in INTERVALS:
+            raise ValueError(f"over is {over!r}; choose from {', '.join(INTERVALS)}.")
+        if over == "queries":
+            return None
+        if measure in self.pooled:
+            raise ValueError(
+                f"{measure} is pooled, and an interval over documents needs a value for each "
+                "query; take over='queries', or evaluate with pooled='query'."
+            )
+        if self.query_weights is not None:
+            raise ValueError(
+                "over is 'documents', and the queries have weights; take over='queries', or "
+                "evaluate a dataset without query_weights."
+            )
+        if self.membership is None:
+            raise ValueError(
+                "over is 'documents', and the data had no document_ids; give them, "
+                "dataset.replace(document_ids=...), equal numbers for the same document."
+            )
+        return self.membership
 
     def _compare_pooled(self, other: "Evaluation", measure: str) -> Difference:
         """This pooled value less another."""
@@ -325,6 +390,7 @@ def evaluate(
     if query_weights is not None:
         query_weights = query_weights.cpu()
     evaluation = _summary(columns, rows, undefined, k, _ids_of(dataset), query_weights)
+    evaluation = replace(evaluation, membership=_membership_of(dataset))
     if not to_pool:
         return evaluation
     pool = Pool.joined(pools)
@@ -607,6 +673,15 @@ def _ids_of(dataset: Queries) -> Sequence[Any] | None:
     """The ids of the queries as plain values, or None for a dataset without ids."""
     query_ids = getattr(dataset, "query_ids", None)
     return None if query_ids is None else list(query_ids.tolist())
+
+
+def _membership_of(dataset: Queries) -> Membership | None:
+    """Which documents are in which queries, or None for a dataset without document ids."""
+    if dataset.document_ids is None:
+        return None
+    lengths = dataset.lengths.cpu()
+    queries = torch.arange(len(lengths)).repeat_interleave(lengths)
+    return Membership(queries, dataset.document_ids.cpu(), len(lengths))
 
 
 def _stand_in(row: Measure, undefined: str | Mapping[str, float] | None) -> float:

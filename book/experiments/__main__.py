@@ -8,6 +8,8 @@ a summary of it, summary.md. All of them name the data.
   german     Figure 3: group fairness on German Credit
   yahoo      Table 1 and Figure 2: needs Yahoo's files (--data), or take --stand-in
   mslr       the same protocol on an open sample of MSLR-WEB10K
+  rich-get-richer   clicks feed estimates, estimates feed rankings (chapter 17)
+  from-clicks       Fair-PG-Rank trained on clicks alone (chapter 17)
 
 examples:
   python -m experiments synthetic --quick

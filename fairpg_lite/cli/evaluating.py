@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from math import isnan
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -12,7 +13,7 @@ from fairpg_lite.cli import options
 from fairpg_lite.cli.output import UsageError, say
 from fairpg_lite.cli.reading import items_by_name, read_for
 from fairpg_lite.data import RankingDataset
-from fairpg_lite.evaluation import Evaluation, evaluate
+from fairpg_lite.evaluation import INTERVALS, Evaluation, evaluate
 from fairpg_lite.measures import MEASURES
 from fairpg_lite.models import SavedModel, load_model
 from fairpg_lite.pooling import POOLS
@@ -32,7 +33,11 @@ examples:
 Gain, merit, position bias, cut-off and pooling are those of the training, unless there is a
 --gain, a --position-bias, a --k or a --pooled. The column "queries" counts those where a measure
 has an answer of its own: most have none where nothing is relevant, D_group none where a group or
-its merit is absent."""
+its merit is absent.
+
+Where the same document is in many queries, by the name in its comment "#docid = NAME", an interval
+over queries is too narrow: it says what other queries of the same documents would change.
+--interval documents widens it by what other documents would."""
 _GAINS = {"exponential": "2^grade - 1", "linear": "the grade", "binary": "1 for any grade above 0"}
 
 
@@ -69,6 +74,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="group labels: a text file, one line per document of the file",
     )
     options.add_n_features(parser)
+    parser.add_argument(
+        "--interval",
+        choices=list(INTERVALS),
+        default="queries",
+        help="what would be drawn again (default: queries)",
+    )
     parser.add_argument("--gain", choices=list(_GAINS), help=options.SETTINGS["gain"])
 
 
@@ -77,7 +88,7 @@ def run(args: argparse.Namespace) -> None:
     if len(args.model) > 2:
         raise UsageError("evaluate compares two models at most.")
     models = [load_model(name) for name in args.model]
-    data = [read_for(args, model, args.groups) for model in models]
+    data = [_with_items(read_for(args, model, args.groups)) for model in models]
     if data[0].groups is None and models[0].prepare.groups_given:
         say(args, "the training's groups came from a file; give --groups FILE for D_group.")
     highest = float(data[0].relevance.max())
@@ -100,13 +111,14 @@ def run(args: argparse.Namespace) -> None:
     if len(models) == 1:
         mode = _judged(args, models[0], data[0], gain, merit, deterministic=True)
         title = args.model[0]
-        columns = _columns_of_one(policy, mode)
-        footer = "Intervals: bootstrap over queries."
+        columns = _columns_of_one(policy, mode, args.interval)
+        footer = f"Intervals: {_about_intervals(args, policy)}."
     else:
         other = _judged(args, models[1], data[1], gain, merit)
         title = f"A = {args.model[0]} and B = {args.model[1]}"
-        columns = _columns_of_two(policy, other)
-        footer = "Intervals: bootstrap over queries; p: sign flips."
+        columns = _columns_of_two(policy, other, args.interval)
+        p_value = "sign flips" if args.interval == "queries" else "normal distribution"
+        footer = f"Intervals: {_about_intervals(args, policy)}; p: {p_value}."
     columns[f"{'queries':>9}"] = [f"{policy.defined[name]:,}" for name in policy.means]
     print(f"{title} on {args.file}: {len(data[0]):,} queries, {data[0].n_documents:,} documents\n")
     _print_table(_labels(policy, args.k), columns)
@@ -137,6 +149,32 @@ def _judged(
     )
 
 
+def _with_items(dataset: RankingDataset) -> RankingDataset:
+    """The dataset with one id for all documents of one name; a document without a name has its own.
+
+    In a file, ids are the numbers of its lines.
+    """
+    if dataset.documents is None:
+        return dataset
+    names = np.asarray(dataset.documents)
+    _, number = np.unique(names, return_inverse=True)
+    nameless = names == ""
+    number[nameless] = len(names) + np.arange(int(nameless.sum()))
+    return dataset.replace(document_ids=torch.from_numpy(number))
+
+
+def _about_intervals(args: argparse.Namespace, evaluation: Evaluation) -> str:
+    """What the intervals are over, and what they leave out."""
+    if args.interval == "documents":
+        return "bootstrap over queries, widened by what shared documents add"
+    if evaluation.has_shared_documents:
+        return (
+            "bootstrap over queries, which share documents: too narrow for other documents "
+            "(--interval documents)"
+        )
+    return "bootstrap over queries"
+
+
 def _position_bias(
     args: argparse.Namespace, trained: Mapping[str, Any], data: Sequence[RankingDataset]
 ) -> Tensor | None:
@@ -164,20 +202,21 @@ def _position_bias(
     return options.cut_off(bias, args.k)
 
 
-def _columns_of_one(policy: Evaluation, mode: Evaluation) -> dict[str, list[str]]:
+def _columns_of_one(policy: Evaluation, mode: Evaluation, over: str) -> dict[str, list[str]]:
     """The columns, by their heads, which are as wide as the columns."""
     names = list(policy.means)
+    intervals = [policy.interval(name, over) for name in names]
     return {
         f"{'policy':>10}": [_number(policy.means[name]) for name in names],
-        f"{'95 % interval':>20}": [_interval(*policy.interval(name)) for name in names],
+        f"{'95 % interval':>20}": [_interval(low, high) for low, high in intervals],
         f"{'most probable':>15}": [_number(mode.means[name]) for name in names],
     }
 
 
-def _columns_of_two(first: Evaluation, second: Evaluation) -> dict[str, list[str]]:
+def _columns_of_two(first: Evaluation, second: Evaluation, over: str) -> dict[str, list[str]]:
     """The columns, by their heads, which are as wide as the columns."""
     names = list(first.means)
-    differences = [first.compare(second, name) for name in names]
+    differences = [first.compare(second, name, over) for name in names]
     return {
         f"{'A':>10}": [_number(first.means[name]) for name in names],
         f"{'B':>10}": [_number(second.means[name]) for name in names],

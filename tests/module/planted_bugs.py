@@ -18,6 +18,7 @@ DISPARITY = "module/test_disparity.py"
 GRADIENTS = "module/test_gradients.py"
 COMPILED = "module/test_compiled.py"
 SWEEP = "module/test_sweep.py"
+SHARED_DOCUMENTS = "module/test_shared_documents.py"
 
 
 class Bug(NamedTuple):
@@ -757,3 +758,23 @@ def _():
         estimator.first_places,
         lambda policy, k, shape, generator: policy.policies[0].sample(shape, generator, k=k),
     )
+
+
+@caught_by(
+    f"{SHARED_DOCUMENTS}::test_the_widening_is_that_of_full_matrices",
+    "what a query shares with itself counted once for each of its documents",
+)
+def _() -> None:
+    from fairpg_lite.resampling import Membership
+
+    def make(right: Callable) -> Callable:
+        def widening(self: Membership, values: torch.Tensor) -> float:
+            if not self.is_shared:
+                return right(self, values)
+            deviations = values - values.mean()
+            by_item = torch.mv(self.occurrences.t(), deviations)
+            return float((by_item.square().sum() / deviations.square().sum()).sqrt())
+
+        return widening
+
+    swap_method(Membership, "widening", make)
