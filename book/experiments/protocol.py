@@ -119,11 +119,11 @@ def overlap(config: Mapping[str, Any]) -> float:
     Returns:
         What is added to 1/J in the variance of a mean over J repetitions.
 
-    >>> overlap({"problem": {"class": "GermanData", "split": "random"}})
+    >>> overlap({"problem": {"class": "GermanData", "split": "random", "redrawn": True}})
     0.25
     """
     problem = config.get("problem", {})
-    if problem.get("class") == "GermanData" and problem.get("split") == "random":
+    if problem.get("class") == "GermanData" and problem.get("redrawn"):
         return 200 / 800
     if problem.get("data") == "mslr":
         return 42 / 42
