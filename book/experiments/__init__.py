@@ -7,9 +7,9 @@ Each of the modules in `REPRODUCTIONS` has ``plan(seeds=, quick=)``, all cells o
 import importlib
 from types import ModuleType
 
-REPRODUCTIONS = ("synthetic", "german", "yahoo", "mslr")
+REPRODUCTIONS = ("synthetic", "german", "yahoo", "mslr", "mslr-splits")
 
 
 def reproduction(name: str) -> ModuleType:
     """The module of one reproduction, imported when it is asked for."""
-    return importlib.import_module(f"experiments.{name}")
+    return importlib.import_module(f"experiments.{name.replace('-', '_')}")

@@ -7,7 +7,8 @@ a summary of it, summary.md. All of them name the data.
   synthetic  Figure 1: group fairness on simulated queries
   german     Figure 3: group fairness on German Credit
   yahoo      Table 1 and Figure 2: needs Yahoo's files (--data), or take --stand-in
-  mslr       the same protocol on an open sample of MSLR-WEB10K
+  mslr       the same on an open sample of MSLR-WEB10K, its test queries as given
+  mslr-splits  the same sample, all queries split anew in every repetition
 
 examples:
   python -m experiments synthetic --quick

@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from experiments.protocol import overlap
+
 #: Records as `fairpg_lite.sweeps.load_cells` returns them.
 Cells = Iterable[Mapping[str, Any]]
 #: What one run found, by the name of the number.
@@ -49,3 +51,11 @@ def by_seed(cells: Cells, experiment: str, lam: float) -> dict[int, Result]:
 def lams_of(cells: Cells, experiment: str) -> list[float]:
     """The lambdas at which an experiment was run, in order."""
     return sorted({cell["lam"] for cell in of_experiment(cells, experiment)})
+
+
+def shared_by(cells: Cells, experiment: str) -> float:
+    """How much the repetitions of an experiment share; see `experiments.protocol.overlap`."""
+    for cell in cells:
+        if cell["experiment"] == experiment:
+            return overlap(cell.get("config", {}))
+    return 0.0

@@ -131,7 +131,7 @@ class RankingData:
     """The queries of Table 1 and Figure 2: Yahoo's, a stand-in for them, or an open sample."""
 
     data: str = "stand-in"
-    """"yahoo", "stand-in" (2 GB) or "mslr"."""
+    """"yahoo", "stand-in" (2 GB), "mslr", or "mslr-splits", whose test queries are redrawn, too."""
     share: float = 1.0
     """Of each part, the first so many of its queries."""
     with_valid: bool = True
@@ -141,8 +141,11 @@ class RankingData:
     FAIRPG_YAHOO."""
 
     def parts(self, seed: int) -> Parts:
-        """All three parts. A seed draws the validation queries of "mslr", and nothing elsewhere."""
-        return load_parts(self.data, self.share, self.root, seed if self.data == "mslr" else 0)
+        """All three parts. A seed draws the validation queries of "mslr", all parts of
+        "mslr-splits", and nothing elsewhere.
+        """
+        is_drawn = self.data in ("mslr", "mslr-splits")
+        return load_parts(self.data, self.share, self.root, seed if is_drawn else 0)
 
     def load(self, seed: int) -> Splits:
         """The queries of a seed, as `fairpg_lite.sweeps.experiment.FairPGRank` wants them."""
@@ -163,6 +166,11 @@ class RankingData:
                 "Its recipe was tuned until linear models, networks and trees came in this "
                 "order: the order is put in by design and is no evidence for the paper's Table 1."
             )
+        if self.data == "mslr-splits":
+            return (
+                f"MSLR-WEB10K Fold 1, the committed sample: {counts}, "
+                "a random split of all 84 that goes with the seed."
+            )
         return (
             f"MSLR-WEB10K Fold 1, the committed sample: {counts}, "
             "the first two a random split of 42 that goes with the seed."
@@ -174,10 +182,11 @@ def load_parts(data: str, share: float, root: str | None = None, split_seed: int
     """The queries of `RankingData`, kept for the next call.
 
     Args:
-        data: "yahoo", "stand-in" or "mslr".
+        data: "yahoo", "stand-in", "mslr" or "mslr-splits".
         share: Of each part, the first so many of its queries.
         root: Where Yahoo's files lie; None is FAIRPG_YAHOO.
-        split_seed: Which of MSLR's 42 training queries are set aside for validation.
+        split_seed: Which of MSLR's 42 training queries are set aside for validation, or how all
+            84 are split.
 
     Returns:
         Training, validation and test queries.
@@ -186,6 +195,8 @@ def load_parts(data: str, share: float, root: str | None = None, split_seed: int
         return _stand_in(share)
     if data == "yahoo":
         train, valid, test = yahoo(root)
+    elif data == "mslr-splits":
+        train, valid, test = _split_anew(split_seed)
     else:
         both, test = mslr_sample(dtype=torch.float64)
         train, valid = both.split((32 / 42, 10 / 42), seed=split_seed)
@@ -195,6 +206,19 @@ def load_parts(data: str, share: float, root: str | None = None, split_seed: int
         valid[: share_of(len(valid), share)],
         test[: share_of(len(test), share)],
     )
+
+
+def _split_anew(seed: int) -> Parts:
+    """All 84 queries of the sample in a new order: 32 to train, 10 to validate, 42 to test."""
+    given = mslr_sample(dtype=torch.float64)
+    first, second = given
+    pool = RankingDataset(
+        torch.cat([part.features for part in given]),
+        torch.cat([part.relevance for part in given]),
+        torch.cat([first.offsets, first.offsets[-1] + second.offsets[1:]]),
+        info=first.info,
+    )
+    return Parts(*pool.split((32 / 84, 10 / 84, 42 / 84), seed=seed))
 
 
 def _stand_in(share: float) -> Parts:
