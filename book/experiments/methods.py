@@ -8,7 +8,7 @@ merit of group 1 over that of group 0, over all queries; ``lottery_…`` and ``t
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,7 +45,7 @@ from fairpg_lite.policy import FixedRanking, PlackettLuce, Policy
 from fairpg_lite.post_processing import post_process
 from fairpg_lite.relevance import exponential_gain, linear_gain
 from fairpg_lite.scorers import LinearScorer, Scorer, score
-from fairpg_lite.sweeps import Cell, FairPGRank, Splits, Trained, grid
+from fairpg_lite.sweeps import FairPGRank, Splits, Trained
 from fairpg_lite.training.config import TrainConfig
 
 #: A disparity below this is called zero.
@@ -396,34 +396,6 @@ def _merit_of_own_group(dataset: RankingDataset) -> Tensor:
 
 
 # Plans
-
-
-def rivals(
-    problem: GroupProblem,
-    programme_lams: Mapping[str, Sequence[float]],
-    deltr_lams: Sequence[float],
-    seeds: Iterable[int],
-) -> list[Cell]:
-    """The cells of what the paper compares with, by its text and by its code, and of the uniform
-    policy.
-
-    Args:
-        problem: The data.
-        programme_lams: Lambdas of post-processing, by scaling.
-        deltr_lams: Lambdas of DELTR.
-        seeds: The same for all.
-
-    Returns:
-        One cell for each lambda and seed of each method.
-    """
-    seeds = list(seeds)
-    cells = []
-    for scaling, lams in programme_lams.items():
-        cells += grid(PostProcessing(problem, scaling), lams, seeds)
-    cells += grid(PublishedDeltr(problem, "sgd"), deltr_lams, seeds)
-    cells += grid(PublishedDeltr(problem, "adam"), deltr_lams, seeds)
-    cells += grid(Uniform(problem), [0.0], seeds)
-    return cells
 
 
 def few(lams: Sequence[float]) -> tuple[float, ...]:

@@ -7,7 +7,16 @@ start in ±.707 stand beside.
 """
 
 from experiments.cells import Cells
-from experiments.methods import Deltr, Fixed, Ideal, PostProcessing, fair_pg_rank, few, rivals
+from experiments.methods import (
+    Deltr,
+    Fixed,
+    Ideal,
+    PostProcessing,
+    PublishedDeltr,
+    Uniform,
+    fair_pg_rank,
+    few,
+)
 from experiments.problems import SyntheticData
 from experiments.protocol import BESIDE_REPETITIONS, REPETITIONS
 from experiments.summary import MAIN_COLUMNS as COLUMNS
@@ -28,7 +37,7 @@ DELTR_LAMS = (0.0, 1.0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6)
 
 
 def plan(*, seeds: int | None = None, quick: bool = False) -> list[Cell]:
-    """All cells, longest first; 40 repetitions by default, 20 for what stands beside."""
+    """All cells; 40 repetitions by default, 20 for what stands beside."""
     thin = few if quick else tuple
     n_seeds = seeds or (2 if quick else REPETITIONS)
     deciding = range(n_seeds)
@@ -40,24 +49,30 @@ def plan(*, seeds: int | None = None, quick: bool = False) -> list[Cell]:
     text = SyntheticData(n_queries=n_queries)
     wide = SyntheticData(n_queries=n_queries, start=0.707)
     clipped = SyntheticData(4.0, n_queries=n_queries)
-    programme_lams = {scaling: thin(lams) for scaling, lams in PROGRAMME_LAMS.items()}
     deltr_lams = thin(DELTR_LAMS)
 
-    with_intercept = PostProcessing(text, intercept=True)
-    cells = grid(with_intercept, programme_lams["definition"], beside)
-    cells += rivals(text, programme_lams, deltr_lams, deciding)
-    cells += rivals(clipped, programme_lams, deltr_lams, beside)
-    cells += grid(Deltr(text, "two-sided"), deltr_lams, deciding)
-    cells += grid(Deltr(text, "one-sided"), deltr_lams, beside)
     sampled = {"epochs": epochs, "compiled": compiled}
-    cells += grid(fair_pg_rank(text, **sampled), thin(LAMS), deciding)
-    cells += grid(fair_pg_rank(wide, **sampled), thin(LAMS), beside)
-    cells += grid(fair_pg_rank(clipped, **sampled), thin(LAMS), beside)
-    cells += grid(fair_pg_rank(text, "exact", **sampled), thin(EXACT_LAMS), beside)
+    cells = grid(fair_pg_rank(text, **sampled), thin(LAMS), deciding)
+    cells += grid(Uniform(text), [0.0], deciding)
     for use in (0.0, 0.25, 1.0):
         cells += grid(Fixed(text, use), [0.0], deciding)
     cells += grid(Ideal(text, "relevance"), [0.0], deciding)
     cells += grid(Ideal(text, "group"), [0.0], deciding)
+    for scaling, lams in PROGRAMME_LAMS.items():
+        cells += grid(PostProcessing(text, scaling), thin(lams), deciding)
+    cells += grid(PublishedDeltr(text, "sgd"), deltr_lams, deciding)
+    cells += grid(PublishedDeltr(text, "adam"), deltr_lams, deciding)
+    # What stands beside: the authors' start and clip, an intercept, DELTR's optimum.
+    cells += grid(fair_pg_rank(wide, **sampled), thin(LAMS), beside)
+    cells += grid(fair_pg_rank(clipped, **sampled), thin(LAMS), beside)
+    cells += grid(Uniform(clipped), [0.0], beside)
+    cells += grid(fair_pg_rank(text, "exact", **sampled), thin(EXACT_LAMS), beside)
+    cells += grid(Deltr(text, "two-sided"), deltr_lams, beside)
+    cells += grid(Deltr(text, "one-sided"), deltr_lams, beside)
+    with_intercept = PostProcessing(text, intercept=True)
+    cells += grid(with_intercept, thin(PROGRAMME_LAMS["definition"]), beside)
+    cells += grid(PostProcessing(clipped, "authors"), thin(PROGRAMME_LAMS["authors"]), beside)
+    cells += grid(PublishedDeltr(clipped, "adam"), deltr_lams, beside)
     return cells
 
 

@@ -9,7 +9,6 @@ from experiments.catalogue import (
     AGE_TEXT,
     DELTR,
     DELTR_CODE,
-    DELTR_OPTIMUM,
     FAIR_PG_RANK,
     POST_PROCESSING,
     POST_PROCESSING_WITH_FACTOR,
@@ -25,7 +24,6 @@ from experiments.claims.group_checks import (
     HEURISTIC_CODE,
     POST,
     POST_CODE,
-    Rival,
     better,
     fails,
     over_one_form,
@@ -101,12 +99,9 @@ _OTHER_READINGS: dict[str, dict[str, Checks]] = {
     "G3": {"nine attributes and weights, by the definition": fails(SEX_CODE, POST_PROCESSING)},
     "G4": {
         "nine attributes and weights, DELTR of the text": fails(SEX_CODE, DELTR),
-        "the optimum of the text's loss": fails(SEX_TEXT, DELTR_OPTIMUM),
     },
     "G5": {
-        "the optimum of DELTR's loss": better(SEX_TEXT, Rival(DELTR_OPTIMUM, "DELTR, optimum")),
         "nine attributes and weights, the text's rivals": better(SEX_CODE, POST, HEURISTIC),
-        "groups by age": better(AGE_TEXT, POST, HEURISTIC),
     },
     "G6": {
         "with the factor, the text's data": believed_gone(SEX_TEXT, POST_PROCESSING_WITH_FACTOR),

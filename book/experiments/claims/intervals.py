@@ -1,13 +1,16 @@
-"""Numbers with a 95 % interval over repetitions: of a mean, and of a ratio of means."""
+"""Numbers with a 95 % interval: of a mean or a ratio over repetitions, and of tables of queries."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from scipy import stats
 
 from experiments.claims.verdicts import Estimate
 from experiments.protocol import standard_error
+
+#: Bootstrap samples.
+DRAWS = 4000
 
 
 def mean(numbers: Sequence[float] | np.ndarray, over: str = "", *, shared: float = 0.0) -> Estimate:
@@ -41,3 +44,40 @@ def quotient(above: np.ndarray, below: np.ndarray, *, shared: float = 0.0) -> Es
     ratio = above.mean() / below.mean()
     residuals = (above - ratio * below) / below.mean()
     return mean(ratio + residuals, f"{len(above)} paired repetitions", shared=shared)
+
+
+def crossed(
+    first: np.ndarray, second: np.ndarray, statistic: Callable[..., np.ndarray]
+) -> Estimate:
+    """A statistic of two means, over queries and runs.
+
+    A bootstrap draws queries anew, the same for both tables, and runs, paired if both have as many.
+    (`scipy.stats.bootstrap` resamples along one axis.)
+
+    Args:
+        first: ``(runs, queries)``.
+        second: ``(runs, queries)``, of the same queries, perhaps of another number of runs.
+        statistic: Of the first mean and the second, such as `numpy.subtract`.
+
+    Returns:
+        The statistic of the two means, and its percentile interval.
+    """
+    rng = np.random.default_rng(0)
+    n_runs, n_queries = first.shape
+    query_shares = _drawn_shares(rng, n_queries)
+    first_shares = _drawn_shares(rng, n_runs)
+    second_shares = first_shares if len(second) == n_runs else _drawn_shares(rng, len(second))
+    first_means = ((first_shares @ first) * query_shares).sum(1)
+    second_means = ((second_shares @ second) * query_shares).sum(1)
+    low, high = np.quantile(statistic(first_means, second_means), [0.025, 0.975])
+    return Estimate(
+        float(statistic(first.mean(), second.mean())),
+        float(low),
+        float(high),
+        f"{n_queries} queries × {n_runs} seeds, bootstrap",
+    )
+
+
+def _drawn_shares(rng: np.random.Generator, count: int) -> np.ndarray:
+    """How often each of ``count`` things is drawn, as shares: ``(DRAWS, count)``."""
+    return rng.multinomial(count, np.full(count, 1 / count), DRAWS) / count

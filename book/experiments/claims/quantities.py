@@ -2,7 +2,8 @@
 
 A `Quantity` is a function of the cells; the functions here make one. Where two settings are
 compared the runs are paired by seed, because a seed fixes the data and the start: the difference
-has a smaller spread than either number.
+has a smaller spread than either number. Where a result lists its test queries and these are the
+same for all runs (chapter 10), the interval covers their choice by a bootstrap.
 
     >>> def cell(lam, seed):
     ...     result = {"d_group": 4.0 - lam}
@@ -19,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 
 from experiments.cells import Cells, MissingCellsError, Result, by_seed, lams_of, shared_by
-from experiments.claims.intervals import mean, quotient
+from experiments.claims.intervals import crossed, mean, quotient
 from experiments.claims.verdicts import Estimate, Quantity
 from experiments.protocol import choose_elsewhere
 
@@ -77,6 +78,10 @@ def difference(first: Point, second: Point) -> Quantity:
     """One number minus another."""
 
     def measure(cells: Cells) -> Estimate:
+        first_queries = per_query(cells, first)
+        second_queries = per_query(cells, second)
+        if first_queries is not None and second_queries is not None:
+            return crossed(first_queries, second_queries, np.subtract)
         a, b = pairs(values(cells, first), values(cells, second))
         shared = shared_by(cells, first.experiment)
         return mean(a - b, f"{len(a)} paired repetitions", shared=shared)
@@ -88,6 +93,10 @@ def share(first: Point, second: Point) -> Quantity:
     """One number as a share of another."""
 
     def measure(cells: Cells) -> Estimate:
+        first_queries = per_query(cells, first)
+        second_queries = per_query(cells, second)
+        if first_queries is not None and second_queries is not None:
+            return crossed(first_queries, second_queries, np.divide)
         a, b = pairs(values(cells, first), values(cells, second))
         return quotient(a, b, shared=shared_by(cells, first.experiment))
 
@@ -228,3 +237,13 @@ def pairs(first: dict[int, float], second: dict[int, float]) -> tuple[np.ndarray
     if not seeds:
         raise MissingCellsError("no seed has both settings")
     return np.array([first[seed] for seed in seeds]), np.array([second[seed] for seed in seeds])
+
+
+def per_query(cells: Cells, point: Point) -> np.ndarray | None:
+    """The listed values ``(runs, queries)`` of a point, None where the cells do not list them."""
+    lists = []
+    for result in results_at(cells, point).values():
+        if f"{point.figure}_per_query" not in result:
+            return None
+        lists.append(result[f"{point.figure}_per_query"])
+    return np.array(lists, float)
