@@ -65,9 +65,7 @@ def plan(*, seeds: int | None = None, quick: bool = False) -> list[Cell]:
     cells += grid(PublishedDeltr(sex_code, "adam"), deltr_lams, deciding)
     cells += grid(fair(data(**by_text, split="random")), thin(LAMS), beside)
     cells += grid(fair(data()), thin(LAMS + BEYOND), beside)
-    cells += grid(PostProcessing(sex_text, "authors"), programme_lams, deciding)
-    cells += grid(PostProcessing(sex_code, "definition"), programme_lams, beside)
-    cells += grid(PublishedDeltr(sex_code, "sgd"), deltr_lams, beside)
+    cells += grid(PostProcessing(sex_text, "authors"), programme_lams, beside)
     return cells
 
 

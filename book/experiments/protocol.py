@@ -6,7 +6,7 @@ rankings. On synthetic data both sets of queries are new. On German Credit the 1
 split anew, 800 to train and 200 to test, and both sets of queries are drawn from their side. On the
 MSLR sample the 84 queries play the persons' part: 32 train, 10 validate, 42 test. Yahoo's files
 and their stand-in come divided, so there a repetition draws what training draws. 40 repetitions
-decide (10 on MSLR, 5 on the stand-in); a variant that only stands beside has 20.
+decide (6 on MSLR, 5 on the stand-in); a variant that only stands beside has 20.
 
 **What is chosen, and on which data.** A method may choose its lambda and its form, see below. For
 each repetition we choose what is best on average in the *other* repetitions. DELTR's learning rate

@@ -71,8 +71,6 @@ def plan(*, seeds: int | None = None, quick: bool = False) -> list[Cell]:
     cells += grid(Deltr(text, "one-sided"), deltr_lams, beside)
     with_intercept = PostProcessing(text, intercept=True)
     cells += grid(with_intercept, thin(PROGRAMME_LAMS["definition"]), beside)
-    cells += grid(PostProcessing(clipped, "authors"), thin(PROGRAMME_LAMS["authors"]), beside)
-    cells += grid(PublishedDeltr(clipped, "adam"), deltr_lams, beside)
     return cells
 
 

@@ -96,18 +96,10 @@ _OTHER_READINGS: dict[str, dict[str, Checks]] = {
         "groups by age": trades_off(AGE_TEXT),
         "groups by age, nine attributes and weights": trades_off(AGE_CODE),
     },
-    "G3": {"nine attributes and weights, by the definition": fails(SEX_CODE, POST_PROCESSING)},
-    "G4": {
-        "nine attributes and weights, DELTR of the text": fails(SEX_CODE, DELTR),
-    },
-    "G5": {
-        "nine attributes and weights, the text's rivals": better(SEX_CODE, POST, HEURISTIC),
-    },
+    "G3": {"with the factor, the text's data": fails(SEX_TEXT, POST_PROCESSING_WITH_FACTOR)},
     "G6": {
         "with the factor, the text's data": believed_gone(SEX_TEXT, POST_PROCESSING_WITH_FACTOR),
-        "by the definition, the code's data": believed_gone(SEX_CODE, POST_PROCESSING),
     },
-    "G7": {"nine attributes and weights": not_gone(SEX_CODE, POST_PROCESSING)},
 }
 #: What stands beside, by claim.
 BESIDE = {
