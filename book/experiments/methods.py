@@ -38,11 +38,12 @@ from experiments.catalogue import (
 from experiments.learners import RATES, deltr, deltr_as_published, linear_regression
 from experiments.optimum import whole_batch
 from experiments.problems import GermanData, GroupProblem, SyntheticData
+from experiments.two_sorts import programme_exposure
 from fairpg_lite.batch import Batch
 from fairpg_lite.data import RankingDataset
+from fairpg_lite.disparity import group_disparity, group_gap
 from fairpg_lite.evaluation import evaluate
 from fairpg_lite.policy import FixedRanking, PlackettLuce, Policy
-from fairpg_lite.post_processing import post_process
 from fairpg_lite.relevance import exponential_gain, linear_gain
 from fairpg_lite.scorers import LinearScorer, Scorer, score
 from fairpg_lite.sweeps import FairPGRank, Splits, Trained
@@ -268,15 +269,17 @@ class PostProcessing(Rival):
         model = linear_regression(splits.train, intercept=self.intercept)
         gain = linear_gain if self.scaling == "authors" else exponential_gain
         estimate: Tensor = model(test.features).detach()
-        policies = post_process(test, estimate, lam, scaling=self.scaling, gain=gain)
-        believed = test.replace(relevance=estimate.clamp(min=0.0))
-        on_estimates = evaluate(policies, believed, ("d_group",))
+        exposure = programme_exposure(test, estimate, lam, scaling=self.scaling, gain=gain)
+        batch = whole_batch(test)
+        assert batch.groups is not None
+        believed = estimate.clamp(min=0.0).view_as(exposure)
+        on_estimates = group_disparity(exposure, believed, batch.groups)
         result: dict[str, Any] = {"regression": model.linear.weight.detach().flatten().tolist()}
-        result |= group_measures(policies, test)
-        result |= mixtures.lottery_of(policies, test)
-        result["d_group_estimated"] = on_estimates.d_group
-        unfair = on_estimates.per_query["d_group"] > ZERO
-        result["unfair_on_estimates"] = float(unfair.double().mean())
+        result |= mixtures.lottery_of(exposure, batch)
+        gap = group_gap(exposure, batch.relevance, batch.groups)
+        result["group_gap"] = float(gap.mean())
+        result["d_group_estimated"] = float(on_estimates.mean())
+        result["unfair_on_estimates"] = float((on_estimates > ZERO).double().mean())
         return result
 
 

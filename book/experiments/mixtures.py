@@ -58,22 +58,20 @@ def lotteries(scorer: Scorer, dataset: fl.RankingDataset) -> dict[str, list[floa
     }
 
 
-def lottery_of(
-    policies: Sequence[fl.DoublyStochastic], dataset: fl.RankingDataset
-) -> dict[str, Any]:
-    """The same for one policy per query, as `post_process` makes them; all queries equally long.
+def lottery_of(exposure: Tensor, batch: Batch) -> dict[str, Any]:
+    """What a comparison needs of a policy that is known by its exposure ``(Q, n)`` alone.
 
-    Sorted are the documents by their expected exposure; its NDCG and D_group are returned as well.
+    Sorted are the documents by their exposure.
     """
-    batch = whole_batch(dataset)
-    matrices = torch.stack([policy.matrix for policy in policies])
-    exposure = fl.DoublyStochastic(matrices).exposure()
     order = exposure.argsort(dim=-1, descending=True, stable=True)
     ranking = FixedRanking(order, batch.mask, torch.float64).exposure()
-    ndcg, d_group = means(batch, ranking)
+    ndcg, d_group = means(batch, exposure)
+    sorted_ndcg, sorted_d_group = means(batch, ranking)
     return {
-        "sorted_ndcg": ndcg.item(),
-        "sorted_d_group": d_group.item(),
+        "ndcg": ndcg.item(),
+        "d_group": d_group.item(),
+        "sorted_ndcg": sorted_ndcg.item(),
+        "sorted_d_group": sorted_d_group.item(),
         "lottery_d_group": lottery_d_group(exposure, batch),
         "sorted_lottery_d_group": lottery_d_group(ranking, batch),
     }
