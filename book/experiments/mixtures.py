@@ -29,8 +29,8 @@ from fairpg_lite.scorers import Scorer, score
 #: Probabilities of a random list at which D_group is stored. At 0 it is the policy's, at 1 it is 0.
 CHANCES = tuple(round(0.05 * k, 2) for k in range(1, 20))
 #: Temperatures of the stored line, coldest first; 1, which is the policy itself, is left out.
-COLDER = tuple(2 ** (-k / 2) for k in range(8, 0, -1))
-WARMER = tuple(2 ** (k / 2) for k in range(1, 15))
+COLDER = (0.25, 0.5)
+WARMER = (1.25, 1.5, 2.0, 2.5, 3.0, 4.0, 6.0, 8.0, 16.0, 32.0)
 TEMPERATURES = COLDER + WARMER
 DIGITS = 8
 
