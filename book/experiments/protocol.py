@@ -4,9 +4,11 @@
 the training and the test queries, the initial weights, the order of the queries and the sampled
 rankings. On synthetic data both sets of queries are new. On German Credit the 1,000 persons are
 split anew, 800 to train and 200 to test, and both sets of queries are drawn from their side. On the
-MSLR sample the 84 queries play the persons' part: 32 train, 10 validate, 42 test. Yahoo's files
-and their stand-in come divided, so there a repetition draws what training draws. 40 repetitions
-decide (6 on MSLR, 5 on the stand-in); a variant that only stands beside has 20.
+MSLR sample queries play the persons' part: for the comparison at equal D_ind all 84 are split anew,
+32 to train, 10 to validate, 42 to test. The rankers of Table 1 keep the 42 test queries that the
+sample came with, and their interval is a bootstrap over queries and seeds. Yahoo's files and their
+stand-in come divided, so there a repetition draws what training draws. 40 repetitions decide; a
+variant that only stands beside has 20, the splits of MSLR are 6 and the seeds of the stand-in 5.
 
 **What is chosen, and on which data.** A method may choose its lambda and its form, see below. For
 each repetition we choose what is best on average in the *other* repetitions. DELTR's learning rate

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from experiments import german, mslr_splits, protocol, synthetic
+from experiments import german, mslr, protocol, synthetic
 from experiments.catalogue import (
     BETTER_GROUP_FIRST,
     CLIPPED_AT_5,
@@ -61,7 +61,7 @@ from experiments.claims.verdicts import look, sum_up
 from experiments.methods import FAIR_PG_RANK_BY_GRADIENT as FAIR_BY_GRADIENT
 from experiments.methods import FIXED_BY_USE, IDEAL_BY_ORDER, POST_PROCESSING_BY_SETTINGS
 from experiments.mixtures import CHANCES, TEMPERATURES, best_within, lottery
-from fairpg_lite.sweeps import load_cells
+from fairpg_lite.sweeps import Cell, load_cells
 
 ROOT = Path(__file__).resolve().parents[2]
 CHAPTER = ROOT / "book" / "13_scoreboard.ipynb"
@@ -80,9 +80,24 @@ def world(right):
     plans = {
         "synthetic": synthetic.plan(seeds=6),
         "german": german.plan(seeds=6),
-        "yahoo": mslr_splits.plan(seeds=5),
+        "yahoo": _as_on_yahoo(mslr.plan(seeds=5)),
     }
     return {name: list(_cells(plan, right)) for name, plan in plans.items()}
+
+
+def _as_on_yahoo(plan):
+    """The rankers' cells, with all prices for both entropy weights."""
+    with_entropy = {
+        c.experiment.name: c.experiment for c in plan if "entropy1" in c.experiment.name
+    }
+    prices = sorted({cell.lam for cell in plan})
+    extra = [
+        Cell(experiment, lam, seed)
+        for experiment in with_entropy.values()
+        for lam in prices[1:]
+        for seed in range(5)
+    ]
+    return plan + extra
 
 
 def _cells(plan, right):

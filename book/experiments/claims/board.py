@@ -26,7 +26,7 @@ from experiments.protocol import load_table
 #: Where the repository keeps its results.
 RESULTS = Path(__file__).resolve().parents[3] / "results"
 #: Result directories that decide or stand beside. "yahoo" is a reader's own run; none is shipped.
-DIRECTORIES = ("synthetic", "german", "mslr-splits", "yahoo-stand-in", "yahoo")
+DIRECTORIES = ("synthetic", "german", "mslr", "yahoo-stand-in", "yahoo")
 #: A mark besides the colour, so that verdicts can be told apart without it.
 MARKS: dict[Verdict, str] = {
     "holds": "✓",

@@ -60,7 +60,7 @@ def crossed(
         statistic: Of the first mean and the second, such as `numpy.subtract`.
 
     Returns:
-        The statistic of the two means, and its percentile interval.
+        The statistic of the two means, its percentile interval, and its bootstrap error.
     """
     rng = np.random.default_rng(0)
     n_runs, n_queries = first.shape
@@ -69,12 +69,15 @@ def crossed(
     second_shares = first_shares if len(second) == n_runs else _drawn_shares(rng, len(second))
     first_means = ((first_shares @ first) * query_shares).sum(1)
     second_means = ((second_shares @ second) * query_shares).sum(1)
-    low, high = np.quantile(statistic(first_means, second_means), [0.025, 0.975])
+    drawn = statistic(first_means, second_means)
+    low, high = np.quantile(drawn, [0.025, 0.975])
     return Estimate(
         float(statistic(first.mean(), second.mean())),
         float(low),
         float(high),
         f"{n_queries} queries × {n_runs} seeds, bootstrap",
+        error=float(drawn.std()),
+        freedom=n_queries - 1,
     )
 
 
