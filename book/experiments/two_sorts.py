@@ -4,8 +4,8 @@ A policy enters :math:`u^\top P v - \lambda\, \max(0, a^\top P v)` through its e
 :math:`e = P v` alone, and the hinge is the largest of :math:`\mu\, a^\top e` over
 :math:`0 \le \mu \le \lambda`. For a given :math:`\mu` the best exposure is that of the documents
 sorted by :math:`u - \mu a`. As :math:`\mu` grows, :math:`a^\top e` falls in steps. If it is still
-positive at :math:`\lambda`, that sort is the optimum. Otherwise it is the mixture of the two sorts on
-either side of the step at which it passes 0. It is the optimum that
+positive at :math:`\lambda`, that sort is the optimum. Otherwise it is the mixture of the two sorts
+on either side of the step at which it passes 0. It is the optimum that
 `fairpg_lite.post_processing.fair_ranking_lp` finds, in a tenth of the time.
 """
 
