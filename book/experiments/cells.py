@@ -22,7 +22,7 @@ def completed(cells: Cells) -> list[dict[str, Any]]:
 
 def of_experiment(cells: Cells, experiment: str) -> list[dict[str, Any]]:
     """The completed cells of one experiment, at least one, by its stored name."""
-    chosen = [cell for cell in completed(cells) if cell["experiment"] == experiment]
+    chosen = completed(cell for cell in cells if cell["experiment"] == experiment)
     if not chosen:
         raise MissingCellsError(f"no cells of {experiment}")
     return chosen
@@ -40,8 +40,10 @@ def by_seed(cells: Cells, experiment: str, lam: float) -> dict[int, Result]:
         The result of each seed.
     """
     results = {}
-    for cell in completed(cells):
-        if cell["experiment"] == experiment and cell["lam"] == lam:
+    for cell in cells:
+        if cell["experiment"] != experiment or cell["lam"] != lam:
+            continue
+        if cell["status"] == "done":
             results[cell["seed"]] = cell["result"]
     if not results:
         raise MissingCellsError(f"no cells of {experiment} at λ = {lam:g}")
