@@ -13,7 +13,7 @@ from docutils import nodes
 from docutils.parsers.rst import Directive
 
 BOOK = Path(__file__).resolve().parents[1]
-COLOURS = ("#00694d", "#8a5a00", "#a63f00", "#5f6670")  # as in board.css
+COLOURS = ("#00694d", "#8a5a00", "#2c5f8a", "#a63f00", "#5f6670")  # as in board.css
 
 
 def strip() -> tuple[str, str]:
@@ -29,7 +29,7 @@ def strip() -> tuple[str, str]:
         f"title='{html.escape(entry.claim.words, quote=True)}'>{MARKS[word]} {entry.claim.id}</a>"
         for word, colour in zip(VERDICTS, COLOURS, strict=True)
         for entry in board
-        if entry.verdict == word
+        if entry.verdict == word and entry.claim.checks
     ]
     return summary(board), f"<div class='scoreboard'>{''.join(boxes)}</div>"
 

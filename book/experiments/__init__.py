@@ -7,7 +7,15 @@ Each of the modules in `REPRODUCTIONS` has ``plan(seeds=, quick=)``, all cells o
 import importlib
 from types import ModuleType
 
-REPRODUCTIONS = ("synthetic", "german", "yahoo", "mslr", "rich-get-richer", "from-clicks")
+REPRODUCTIONS = (
+    "synthetic",
+    "german",
+    "yahoo",
+    "mslr",
+    "mslr-splits",
+    "rich-get-richer",
+    "from-clicks",
+)
 
 
 def reproduction(name: str) -> ModuleType:

@@ -7,7 +7,8 @@ a summary of it, summary.md. All of them name the data.
   synthetic  Figure 1: group fairness on simulated queries
   german     Figure 3: group fairness on German Credit
   yahoo      Table 1 and Figure 2: needs Yahoo's files (--data), or take --stand-in
-  mslr       the same protocol on an open sample of MSLR-WEB10K
+  mslr       the same on an open sample of MSLR-WEB10K, its test queries as given
+  mslr-splits  the same sample, all queries split anew in every repetition
   rich-get-richer   clicks feed estimates, estimates feed rankings (chapter 17)
   from-clicks       Fair-PG-Rank trained on clicks alone (chapter 17)
 
@@ -22,14 +23,13 @@ The same call again adds what is missing; --overwrite computes everything anew.
 """
 
 import argparse
-import json
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from experiments import REPRODUCTIONS, reproduction
+from experiments import REPRODUCTIONS, protocol, reproduction
 from experiments.cells import completed
 from experiments.summary import write_summary
 from fairpg_lite.cli import options, run_command
@@ -84,6 +84,8 @@ def run(args: argparse.Namespace) -> int:
     if not is_yahoo and (args.data or args.stand_in):
         raise UsageError("--data and --stand-in belong to `yahoo`.")
     out = Path(args.out or _default_out(args))
+    if not args.overwrite:
+        _refuse_earlier_table(out)
     out.mkdir(parents=True, exist_ok=True)
     module = reproduction(args.experiment)
     plan_options: dict[str, Any] = {"seeds": args.seeds, "quick": args.quick}
@@ -112,7 +114,7 @@ def run(args: argparse.Namespace) -> int:
     if done:
         data = module.describe_data(done)
         about = {"command": _command(args), "data": f"{QUICK} {data}" if args.quick else data}
-        print(collect(out, about={**about, **_note_on_added_numbers(args, out)}))
+        print(collect(out, about={"protocol": protocol.VERSION, **about}))
         print(write_summary(records, out, about, module.COLUMNS))
     return DONE if len(done) == len(records) else FAILED
 
@@ -129,13 +131,12 @@ def _default_out(args: argparse.Namespace) -> str:
     return os.path.relpath(ROOT / "results" / name)
 
 
-def _note_on_added_numbers(args: argparse.Namespace, out: Path) -> Mapping[str, str]:
-    """What the sidecar says of numbers added to earlier runs, which --overwrite replaces."""
-    sidecar = out / "table.json"
-    if args.overwrite or not sidecar.exists():
-        return {}
-    stored = json.loads(sidecar.read_text("utf-8"))
-    return {"added": stored["added"]} if "added" in stored else {}
+def _refuse_earlier_table(out: Path) -> None:
+    """Runs of two protocols must not end in one table."""
+    try:
+        protocol.refuse_earlier(out)
+    except protocol.EarlierProtocolError as earlier:
+        raise UsageError(str(earlier)) from None
 
 
 def _command(args: argparse.Namespace) -> str:

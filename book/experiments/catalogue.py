@@ -1,6 +1,6 @@
 """What the experiments are called: every method and every version of the data, written once.
 
-A stored run has the name of its experiment, such as "deltr-reversed-clip4". `Method.on` makes that
+A stored run has the name of its experiment, such as "deltr-code-clip4". `Method.on` makes that
 name and `identify` finds it again in a table of all names; no other file puts a name together or
 takes one apart. The order of `METHODS` and `VARIANTS` is that of the tables.
 """
@@ -27,8 +27,8 @@ class Variant:
 class Method:
     """A way to rank, with the name that its results are stored by and the look it has in figures.
 
-    >>> DELTR_REVERSED.on(CLIPPED_AT_4)
-    'deltr-reversed-clip4'
+    >>> DELTR_CODE.on(CLIPPED_AT_4)
+    'deltr-code-clip4'
     """
 
     name: str
@@ -48,14 +48,24 @@ class Method:
 # The data of the group-fairness experiments
 CLIPPED_AT_5 = Variant("clip5", "relevance clipped at 5 (text)")
 CLIPPED_AT_4 = Variant("clip4", "relevance clipped at 4 (authors' run)")
-SEX = Variant("sex", "sex as recorded, same queries for every seed")
-SEX_REDRAWN = Variant("sex-redrawn", "sex as recorded, queries redrawn for every seed")
-SEX_TEXT_REDRAWN = Variant(
-    "sex-text-redrawn",
-    "sex as recorded, 20 attributes and 8:2 as in the text, queries redrawn",
+STARTED_WIDE = Variant("clip5-wide", "clipped at 5, started in ±.707 (authors' code)")
+SEX_TEXT = Variant("sex-text", "sex as recorded, 20 attributes and 8:2 (text), persons redrawn")
+SEX_CODE = Variant("sex-code", "sex as recorded, 9 attributes and weights (code), persons redrawn")
+AGE_TEXT = Variant("age-text", "age 25 or younger, 20 attributes and 8:2, persons redrawn")
+AGE_CODE = Variant("age-code", "age 25 or younger, 9 attributes and weights, persons redrawn")
+SEX_TEXT_FIXED = Variant("sex-text-fixed", "sex as recorded, text, the same queries for every run")
+SEX = Variant("sex", "sex as recorded, authors' persons, the same queries for every run")
+VARIANTS = (
+    CLIPPED_AT_5,
+    STARTED_WIDE,
+    CLIPPED_AT_4,
+    SEX_TEXT,
+    SEX_CODE,
+    AGE_TEXT,
+    AGE_CODE,
+    SEX_TEXT_FIXED,
+    SEX,
 )
-AGE = Variant("age", "age 25 or younger, same queries for every seed")
-VARIANTS = (CLIPPED_AT_5, CLIPPED_AT_4, SEX, SEX_REDRAWN, SEX_TEXT_REDRAWN, AGE)
 
 # Group fairness
 FAIR_PG_RANK = Method("fair_pg_rank-sample", "Fair-PG-Rank", "blue", "o")
@@ -64,12 +74,19 @@ POST_PROCESSING = Method("post_processing-definition", "post-processing (definit
 POST_PROCESSING_WITH_FACTOR = Method(
     "post_processing-authors", "post-processing (with the factor)", "orange", "D"
 )
-DELTR_ONE_SIDED = Method("deltr-one_sided", "DELTR (its own one-sided penalty)", "pink", "^")
-DELTR_TWO_SIDED = Method("deltr-two_sided", "DELTR (two-sided, as in the text)", "amber", "<")
-DELTR_REVERSED = Method("deltr-reversed", "DELTR (authors' reversed side)", "grey", "v")
+POST_PROCESSING_INTERCEPT = Method(
+    "post_processing-intercept", "post-processing (estimates with an intercept)", "amber", "p"
+)
+DELTR = Method("deltr-text", "DELTR (text: two-sided, SGD)", "pink", "^")
+DELTR_CODE = Method("deltr-code", "DELTR (code: reversed, Adam)", "grey", "v")
+DELTR_OPTIMUM = Method("deltr-two_sided", "DELTR (two-sided, to its optimum)", "amber", "<")
+DELTR_ONE_SIDED = Method("deltr-one_sided", "DELTR (its own penalty, to its optimum)", "sky", ">")
 UNIFORM = Method("uniform", "uniform policy")
 X1_ALONE = Method("fixed-0", "x₁ alone, not learned")
 X1_AND_SOME_X2 = Method("fixed-0.25", "x₁ and a quarter of x₂, not learned")
+X1_AND_X2 = Method("fixed-1", "x₁ and x₂ alike, not learned")
+BY_RELEVANCE = Method("ideal-relevance", "sorted by true relevance")
+BETTER_GROUP_FIRST = Method("ideal-group", "the group with more merit on top")
 # Rankers, of Table 1 and Figure 2
 LINEAR_PG_RANK = Method("fair_pg_rank-linear-entropy0", "Fair-PG-Rank, linear, γ = 0")
 LINEAR_PG_RANK_ENTROPY = Method("fair_pg_rank-linear-entropy1", "Fair-PG-Rank, linear, γ = 1")
@@ -83,12 +100,17 @@ METHODS = (
     FAIR_PG_RANK_EXACT,
     POST_PROCESSING,
     POST_PROCESSING_WITH_FACTOR,
+    POST_PROCESSING_INTERCEPT,
+    DELTR,
+    DELTR_CODE,
+    DELTR_OPTIMUM,
     DELTR_ONE_SIDED,
-    DELTR_TWO_SIDED,
-    DELTR_REVERSED,
     UNIFORM,
     X1_ALONE,
     X1_AND_SOME_X2,
+    X1_AND_X2,
+    BY_RELEVANCE,
+    BETTER_GROUP_FIRST,
     LINEAR_PG_RANK,
     LINEAR_PG_RANK_ENTROPY,
     NETWORK_PG_RANK,
@@ -116,8 +138,8 @@ def identify(experiment: str) -> Identity:
     Returns:
         What it stands for. A name that is not in the catalogue is a method of that name.
 
-    >>> identify("post_processing-authors-sex-redrawn").variant.label
-    'sex as recorded, queries redrawn for every seed'
+    >>> identify("post_processing-authors-sex-code").variant.label
+    'sex as recorded, 9 attributes and weights (code), persons redrawn'
     >>> identify("rank_svm").method.label
     'RankSVM'
     """

@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from experiments.protocol import overlap
+
 #: Records as `fairpg_lite.sweeps.load_cells` returns them.
 Cells = Iterable[Mapping[str, Any]]
 #: What one run found, by the name of the number.
@@ -20,7 +22,7 @@ def completed(cells: Cells) -> list[dict[str, Any]]:
 
 def of_experiment(cells: Cells, experiment: str) -> list[dict[str, Any]]:
     """The completed cells of one experiment, at least one, by its stored name."""
-    chosen = [cell for cell in completed(cells) if cell["experiment"] == experiment]
+    chosen = completed(cell for cell in cells if cell["experiment"] == experiment)
     if not chosen:
         raise MissingCellsError(f"no cells of {experiment}")
     return chosen
@@ -38,8 +40,10 @@ def by_seed(cells: Cells, experiment: str, lam: float) -> dict[int, Result]:
         The result of each seed.
     """
     results = {}
-    for cell in completed(cells):
-        if cell["experiment"] == experiment and cell["lam"] == lam:
+    for cell in cells:
+        if cell["experiment"] != experiment or cell["lam"] != lam:
+            continue
+        if cell["status"] == "done":
             results[cell["seed"]] = cell["result"]
     if not results:
         raise MissingCellsError(f"no cells of {experiment} at λ = {lam:g}")
@@ -49,3 +53,11 @@ def by_seed(cells: Cells, experiment: str, lam: float) -> dict[int, Result]:
 def lams_of(cells: Cells, experiment: str) -> list[float]:
     """The lambdas at which an experiment was run, in order."""
     return sorted({cell["lam"] for cell in of_experiment(cells, experiment)})
+
+
+def shared_by(cells: Cells, experiment: str) -> float:
+    """How much the repetitions of an experiment share; see `experiments.protocol.overlap`."""
+    for cell in cells:
+        if cell["experiment"] == experiment:
+            return overlap(cell.get("config", {}))
+    return 0.0

@@ -2,12 +2,13 @@
 
 Each is called with (lam, seed) and returns measures of the same names: ``ndcg``, ``d_group`` and
 ``group_gap`` (whichever group is ahead) of the policy on the test queries; ``sorted_…``, of its
-most probable ranking; ``train_…``, on the training queries if they are others; ``lottery_…`` and
-``temperature_…``, what `experiments.mixtures` needs.
+most probable ranking; ``train_…``, on the training queries; ``exposure_ratio``, the exposure per
+merit of group 1 over that of group 0, over all queries; ``lottery_…`` and ``temperature_…``, what
+`experiments.mixtures` needs.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,44 +17,53 @@ from torch import Tensor, nn
 
 from experiments import mixtures
 from experiments.catalogue import (
+    BETTER_GROUP_FIRST,
+    BY_RELEVANCE,
+    DELTR,
+    DELTR_CODE,
     DELTR_ONE_SIDED,
-    DELTR_REVERSED,
-    DELTR_TWO_SIDED,
+    DELTR_OPTIMUM,
     FAIR_PG_RANK,
     FAIR_PG_RANK_EXACT,
     POST_PROCESSING,
+    POST_PROCESSING_INTERCEPT,
     POST_PROCESSING_WITH_FACTOR,
     UNIFORM,
     X1_ALONE,
     X1_AND_SOME_X2,
+    X1_AND_X2,
     Method,
     named,
 )
-from experiments.learners import deltr, linear_regression
-from experiments.problems import GroupProblem
+from experiments.learners import RATES, deltr, deltr_as_published, linear_regression
+from experiments.optimum import whole_batch
+from experiments.problems import GermanData, GroupProblem, SyntheticData
+from experiments.two_sorts import programme_exposure
+from fairpg_lite.batch import Batch
 from fairpg_lite.data import RankingDataset
+from fairpg_lite.disparity import group_disparity, group_gap
 from fairpg_lite.evaluation import evaluate
-from fairpg_lite.policy import Policy
-from fairpg_lite.post_processing import post_process
+from fairpg_lite.policy import FixedRanking, PlackettLuce, Policy
 from fairpg_lite.relevance import exponential_gain, linear_gain
-from fairpg_lite.scorers import LinearScorer, Scorer, new_scorer
-from fairpg_lite.sweeps import Cell, FairPGRank, Splits, Trained, grid
+from fairpg_lite.scorers import LinearScorer, Scorer, score
+from fairpg_lite.sweeps import FairPGRank, Splits, Trained
 from fairpg_lite.training.config import TrainConfig
 
+#: A disparity below this is called zero.
+ZERO = 1e-6
 #: What the methods are compared by.
 MEASURES = ("ndcg", "d_group", "group_gap")
 #: What a method is called, by the setting that tells its versions apart.
 FAIR_PG_RANK_BY_GRADIENT = {"sample": FAIR_PG_RANK, "exact": FAIR_PG_RANK_EXACT}
-POST_PROCESSING_BY_SCALING = {
-    "definition": POST_PROCESSING,
-    "authors": POST_PROCESSING_WITH_FACTOR,
+POST_PROCESSING_BY_SETTINGS = {
+    ("definition", False): POST_PROCESSING,
+    ("definition", True): POST_PROCESSING_INTERCEPT,
+    ("authors", False): POST_PROCESSING_WITH_FACTOR,
 }
-DELTR_BY_GAP = {
-    "one-sided": DELTR_ONE_SIDED,
-    "two-sided": DELTR_TWO_SIDED,
-    "reversed": DELTR_REVERSED,
-}
-FIXED_BY_USE = {0.0: X1_ALONE, 0.25: X1_AND_SOME_X2}
+DELTR_BY_OPTIMIZER = {"sgd": DELTR, "adam": DELTR_CODE}
+DELTR_BY_GAP = {"one-sided": DELTR_ONE_SIDED, "two-sided": DELTR_OPTIMUM}
+FIXED_BY_USE = {0.0: X1_ALONE, 0.25: X1_AND_SOME_X2, 1.0: X1_AND_X2}
+IDEAL_BY_ORDER = {"relevance": BY_RELEVANCE, "group": BETTER_GROUP_FIRST}
 
 
 # What is measured
@@ -81,14 +91,47 @@ def group_measures(
     return {prefix + name: mean for name, mean in evaluation.means.items()}
 
 
+@torch.no_grad()
+def exposure_ratio(exposure: Tensor, batch: Batch) -> float:
+    """What group 1 gets per unit of merit, over what group 0 gets; all queries together.
+
+    Args:
+        exposure: ``(Q, n)``.
+        batch: The Q queries, with groups.
+
+    Returns:
+        Above 1 where group 1 is ahead.
+    """
+    assert batch.groups is not None
+    per_merit = []
+    for group in (0, 1):
+        members = (batch.groups == group) & batch.mask
+        per_merit.append(exposure[members].sum() / batch.relevance[members].sum())
+    return float(per_merit[1] / per_merit[0])
+
+
+@torch.no_grad()
+def exposure_ratios(scorer: Scorer, dataset: RankingDataset) -> dict[str, float]:
+    """`exposure_ratio` of a scorer's policy and of its sorted list, by stored name."""
+    batch = whole_batch(dataset)
+    policy = PlackettLuce(score(scorer, batch), batch.mask)
+    ranking = FixedRanking(policy.mode, batch.mask, torch.float64)
+    return {
+        "exposure_ratio": exposure_ratio(policy.exposure(), batch),
+        "sorted_exposure_ratio": exposure_ratio(ranking.exposure(), batch),
+    }
+
+
 def linear_model_result(scorer: nn.Module, splits: Splits) -> dict[str, Any]:
-    """A linear model: its weights, and what it is worth as a policy and as its sorted list."""
+    """A linear model: its weights, and what it is worth in all forms that a comparison allows."""
     assert isinstance(scorer, LinearScorer)
     theta = scorer.linear.weight.detach().flatten().tolist()
     result: dict[str, Any] = {"theta": theta}
     if len(theta) == 2:  # the paper's two parameters, by name
         result["theta1"], result["theta2"] = theta
     result |= mixtures.lotteries(scorer, splits.test)
+    result |= mixtures.heat(scorer, splits.test)
+    result |= exposure_ratios(scorer, splits.test)
     for prefix, dataset in _parts(splits).items():
         result |= group_measures(scorer, dataset, prefix)
         result |= group_measures(scorer, dataset, f"{prefix}sorted_", deterministic=True)
@@ -96,21 +139,28 @@ def linear_model_result(scorer: nn.Module, splits: Splits) -> dict[str, Any]:
 
 
 def _parts(splits: Splits) -> dict[str, RankingDataset]:
-    """The test queries, and the training queries if they are others, by the prefix of a number."""
-    if splits.train is splits.test:
-        return {"": splits.test}
+    """The test and the training queries, by the prefix of a number."""
     return {"": splits.test, "train_": splits.train}
 
 
 # Fair-PG-Rank
 
 
-def initial_scorer(dataset: RankingDataset, seed: int) -> LinearScorer:
-    """The paper's linear model before training, without bias, from a stream of its own."""
+def initial_scorer(dataset: RankingDataset, seed: int, start: float = 1e-3) -> LinearScorer:
+    """The paper's linear model before training, without bias, from a stream of its own.
+
+    Args:
+        dataset: Has the number of features and their dtype.
+        seed: Of the run.
+        start: Weights start within this distance of 0.
+
+    Returns:
+        The scorer.
+    """
     # Far from the small seeds that draw the data, the order of queries and the rankings.
-    scorer = new_scorer(dataset.n_features, seed=1_000_003 + seed, dtype=dataset.features.dtype)
-    assert isinstance(scorer, LinearScorer)
-    return scorer
+    generator = torch.Generator().manual_seed(1_000_003 + seed)
+    dtype = dataset.features.dtype
+    return LinearScorer(dataset.n_features, init=start, generator=generator, dtype=dtype)
 
 
 @dataclass(frozen=True)
@@ -126,14 +176,12 @@ class GroupFairPGRank(FairPGRank):
 
     def new_scorer(self, train: RankingDataset, seed: int) -> nn.Module:
         """See `initial_scorer`."""
-        return initial_scorer(train, seed)
+        assert isinstance(self.problem, SyntheticData | GermanData)
+        return initial_scorer(train, seed, self.problem.start)
 
     def measure(self, trained: Trained) -> dict[str, Any]:
-        """The numbers of a linear model, at lambda 0 with those of its temperatures."""
-        result = linear_model_result(trained.scorer, trained.splits)
-        if trained.config.lam == 0:
-            result |= mixtures.heat(trained.scorer, trained.splits.test)
-        return result
+        """The numbers of a linear model."""
+        return linear_model_result(trained.scorer, trained.splits)
 
 
 def fair_pg_rank(
@@ -201,34 +249,37 @@ class Rival(ABC):
 class PostProcessing(Rival):
     """The linear programme on relevance estimated by least squares (the paper's first baseline).
 
-    ``d_group_estimated`` is the disparity on the estimates.
+    ``d_group_estimated`` is the disparity on the estimates, ``unfair_on_estimates`` the share of
+    queries in which it is above `ZERO`.
     """
 
     scaling: str = "definition"
     """By the "definition", mean exposure over mean merit and gain 2^rel - 1, as in the text; or as
     the "authors" did, sum over mean and the estimate as gain."""
-    on_train: bool = False
-    """Whether the training queries are ranked as well."""
+    intercept: bool = False
+    """Whether least squares has one; the authors' code has none."""
 
     @property
     def method(self) -> Method:
-        return named(POST_PROCESSING_BY_SCALING, self.scaling)
+        return named(POST_PROCESSING_BY_SETTINGS, (self.scaling, self.intercept))
 
     def __call__(self, lam: float, seed: int) -> dict[str, Any]:
         splits = self.problem.load(seed)
-        model = linear_regression(splits.train)
+        test = splits.test
+        model = linear_regression(splits.train, intercept=self.intercept)
         gain = linear_gain if self.scaling == "authors" else exponential_gain
-        parts = _parts(splits) if self.on_train else {"": splits.test}
+        estimate: Tensor = model(test.features).detach()
+        exposure = programme_exposure(test, estimate, lam, scaling=self.scaling, gain=gain)
+        batch = whole_batch(test)
+        assert batch.groups is not None
+        believed = estimate.clamp(min=0.0).view_as(exposure)
+        on_estimates = group_disparity(exposure, believed, batch.groups)
         result: dict[str, Any] = {"regression": model.linear.weight.detach().flatten().tolist()}
-        for prefix, dataset in parts.items():
-            estimate: Tensor = model(dataset.features).detach()
-            policies = post_process(dataset, estimate, lam, scaling=self.scaling, gain=gain)
-            believed = dataset.replace(relevance=estimate.clamp(min=0.0))
-            result |= group_measures(policies, dataset, prefix)
-            d_group_estimated = evaluate(policies, believed, ("d_group",)).d_group
-            result[f"{prefix}d_group_estimated"] = d_group_estimated
-            if dataset is splits.test:
-                result |= mixtures.lottery_of(policies, dataset)
+        result |= mixtures.lottery_of(exposure, batch)
+        gap = group_gap(exposure, batch.relevance, batch.groups)
+        result["group_gap"] = float(gap.mean())
+        result["d_group_estimated"] = float(on_estimates.mean())
+        result["unfair_on_estimates"] = float((on_estimates > ZERO).double().mean())
         return result
 
 
@@ -236,10 +287,8 @@ class PostProcessing(Rival):
 class Deltr(Rival):
     """DELTR (Zehlike & Castillo), the paper's second baseline, to the optimum of its loss."""
 
-    gap: str = "one-sided"
-    """DELTR's own; "two-sided" as in the text, "reversed" as in the code."""
-    target: str = "softmax"
-    """Of relevance, DELTR's own; "relevance" in the authors' code."""
+    gap: str = "two-sided"
+    """As in the text, or "one-sided", DELTR's own."""
 
     @property
     def method(self) -> Method:
@@ -248,8 +297,40 @@ class Deltr(Rival):
     def __call__(self, lam: float, seed: int) -> dict[str, Any]:
         splits = self.problem.load(seed)
         start = initial_scorer(splits.train, seed)
-        scorer = deltr(splits.train, lam, scorer=start, gap=self.gap, target=self.target)
+        scorer = deltr(splits.train, lam, scorer=start, gap=self.gap)
         return linear_model_result(scorer, splits)
+
+
+@dataclass(frozen=True)
+class PublishedDeltr(Rival):
+    """DELTR as the paper trains it: by the text, or by the authors' code.
+
+    The text: two-sided gap, plain descent, the best learning rate in [.001, 1]. The code: reversed
+    gap, relevance itself as target, Adam at .001.
+    """
+
+    optimizer: str = "sgd"
+    """"sgd" is the text's, "adam" the code's."""
+
+    @property
+    def method(self) -> Method:
+        return named(DELTR_BY_OPTIMIZER, self.optimizer)
+
+    def __call__(self, lam: float, seed: int) -> dict[str, Any]:
+        splits = self.problem.load(seed)
+        is_text = self.optimizer == "sgd"
+        found = deltr_as_published(
+            splits.train,
+            lam,
+            scorer=initial_scorer(splits.train, seed),
+            gap="two-sided" if is_text else "reversed",
+            target="softmax" if is_text else "relevance",
+            optimizer=self.optimizer,
+            rates=RATES if is_text else (1e-3,),
+            seed=seed,
+        )
+        result = linear_model_result(found.scorer, splits)
+        return result | {"rate": found.rate, "train_loss": found.loss}
 
 
 @dataclass(frozen=True)
@@ -285,38 +366,39 @@ class Fixed(Rival):
         return linear_model_result(scorer, self.problem.load(seed))
 
 
+@dataclass(frozen=True)
+class Ideal(Rival):
+    """Lists of somebody who knows the relevance of the test queries. Only lam = 0. Chapter 13."""
+
+    order: str = "relevance"
+    """Documents by "relevance", or the whole "group" with more mean relevance on top."""
+
+    @property
+    def method(self) -> Method:
+        return named(IDEAL_BY_ORDER, self.order)
+
+    def __call__(self, lam: float, seed: int) -> dict[str, Any]:
+        test = self.problem.load(seed).test
+        scores = test.relevance.clone()
+        if self.order == "group":
+            scores = _merit_of_own_group(test)
+        return group_measures(scores, test, deterministic=True)
+
+
+def _merit_of_own_group(dataset: RankingDataset) -> Tensor:
+    """For every document the mean relevance of its group in its query ``(N,)``."""
+    merits = []
+    for query in dataset:
+        assert query.groups is not None
+        means = torch.zeros(len(query.relevance), dtype=query.relevance.dtype)
+        for group in query.groups.unique():
+            members = query.groups == group
+            means[members] = query.relevance[members].mean()
+        merits.append(means)
+    return torch.cat(merits)
+
+
 # Plans
-
-
-def rivals(
-    problem: GroupProblem,
-    programme_lams: Mapping[str, Sequence[float]],
-    deltr_lams: Sequence[float],
-    seeds: Iterable[int],
-    on_train: bool = False,
-) -> list[Cell]:
-    """The cells of what the paper compares with, and of the uniform policy.
-
-    Args:
-        problem: The data.
-        programme_lams: Lambdas of post-processing, by scaling.
-        deltr_lams: Lambdas of DELTR.
-        seeds: The same for all.
-        on_train: Whether post-processing ranks the training queries as well.
-
-    Returns:
-        One cell for each lambda and seed of each method.
-    """
-    seeds = list(seeds)
-    cells = []
-    for scaling, lams in programme_lams.items():
-        cells += grid(PostProcessing(problem, scaling, on_train), lams, seeds)
-    cells += grid(Deltr(problem, "one-sided"), deltr_lams, seeds)
-    cells += grid(Deltr(problem, "two-sided"), deltr_lams, seeds)
-    # The authors' code has another target, too.
-    cells += grid(Deltr(problem, "reversed", "relevance"), deltr_lams, seeds)
-    cells += grid(Uniform(problem), [0.0], seeds)
-    return cells
 
 
 def few(lams: Sequence[float]) -> tuple[float, ...]:

@@ -9,7 +9,9 @@ query, so the disparity of a lottery is far below the straight line from the pol
 one, and has to be stored for several values of a.
 """
 
+import math
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -26,8 +28,10 @@ from fairpg_lite.scorers import Scorer, score
 
 #: Probabilities of a random list at which D_group is stored. At 0 it is the policy's, at 1 it is 0.
 CHANCES = tuple(round(0.05 * k, 2) for k in range(1, 20))
-#: Temperatures of the stored line, from just above 1, which is the policy itself.
-TEMPERATURES = tuple(2 ** (k / 4) for k in range(1, 29))
+#: Temperatures of the stored line, coldest first; 1, which is the policy itself, is left out.
+COLDER = (0.25, 0.5)
+WARMER = (1.25, 1.5, 2.0, 2.5, 3.0, 4.0, 6.0, 8.0, 16.0, 32.0)
+TEMPERATURES = COLDER + WARMER
 DIGITS = 8
 
 
@@ -54,13 +58,23 @@ def lotteries(scorer: Scorer, dataset: fl.RankingDataset) -> dict[str, list[floa
     }
 
 
-def lottery_of(
-    policies: Sequence[fl.DoublyStochastic], dataset: fl.RankingDataset
-) -> dict[str, list[float]]:
-    """The same for one policy per query, as `post_process` makes them; all queries equally long."""
-    matrices = torch.stack([policy.matrix for policy in policies])
-    policy = fl.DoublyStochastic(matrices)
-    return {"lottery_d_group": lottery_d_group(policy.exposure(), whole_batch(dataset))}
+def lottery_of(exposure: Tensor, batch: Batch) -> dict[str, Any]:
+    """What a comparison needs of a policy that is known by its exposure ``(Q, n)`` alone.
+
+    Sorted are the documents by their exposure.
+    """
+    order = exposure.argsort(dim=-1, descending=True, stable=True)
+    ranking = FixedRanking(order, batch.mask, torch.float64).exposure()
+    ndcg, d_group = means(batch, exposure)
+    sorted_ndcg, sorted_d_group = means(batch, ranking)
+    return {
+        "ndcg": ndcg.item(),
+        "d_group": d_group.item(),
+        "sorted_ndcg": sorted_ndcg.item(),
+        "sorted_d_group": sorted_d_group.item(),
+        "lottery_d_group": lottery_d_group(exposure, batch),
+        "sorted_lottery_d_group": lottery_d_group(ranking, batch),
+    }
 
 
 @torch.no_grad()
@@ -86,7 +100,7 @@ def lottery_d_group(exposure: Tensor, batch: Batch) -> list[float]:
 
 def heat(scorer: Scorer, dataset: fl.RankingDataset) -> dict[str, list[float]]:
     """NDCG and D_group of the policy with its scores divided by each of `TEMPERATURES`."""
-    scores = scorer(dataset.features).detach()
+    scores = scorer(dataset.features).detach().double()
     line: dict[str, list[float]] = {"temperature_ndcg": [], "temperature_d_group": []}
     for temperature in TEMPERATURES:
         evaluation = fl.evaluate(scores / temperature, dataset, ("ndcg", "d_group"))
@@ -115,11 +129,46 @@ def lottery(result: Result, uniform_ndcg: float, prefix: str = "") -> np.ndarray
     return np.array([ndcg, d_group])
 
 
-def heated(result: Result) -> np.ndarray:
-    """NDCG and D_group ``(2, steps)`` of a stored run at temperature 1 and `TEMPERATURES`."""
-    ndcg = [result["ndcg"], *result["temperature_ndcg"]]
-    d_group = [result["d_group"], *result["temperature_d_group"]]
-    return np.array([ndcg, d_group])
+def heated(result: Result, *, from_one: bool = False) -> np.ndarray:
+    """The line of a stored run at all temperatures, coldest first.
+
+    Args:
+        result: The run's numbers.
+        from_one: Leave out what is colder than 1.
+
+    Returns:
+        NDCG and D_group ``(2, steps)`` at `COLDER`, 1 and `WARMER`.
+    """
+    cold = len(COLDER)
+    rows = []
+    for name in ("ndcg", "d_group"):
+        stored = result[f"temperature_{name}"]
+        rows.append([*stored[:cold], result[name], *stored[cold:]])
+    line = np.array(rows)
+    return line[:, cold:] if from_one else line
+
+
+def best_within(line: np.ndarray, budget: float) -> float:
+    """The highest NDCG that a line reaches at a D_group of at most ``budget``.
+
+    Between two of its points a line is straight, and D_group need not fall along it.
+
+    Args:
+        line: NDCG and D_group ``(2, steps)``.
+        budget: The most disparity.
+
+    Returns:
+        The NDCG, or minus infinity where the whole line has more disparity.
+    """
+    ndcg, d_group = line
+    reached = [float(value) for value in ndcg[d_group <= budget]]
+    for k in range(len(ndcg) - 1):
+        before = d_group[k] - budget
+        after = d_group[k + 1] - budget
+        if before * after < 0:
+            part = before / (before - after)
+            reached.append(float(ndcg[k] + part * (ndcg[k + 1] - ndcg[k])))
+    return max(reached, default=-math.inf)
 
 
 def lottery_line(cells: Cells, experiment: str, lam: float = 0.0) -> pd.DataFrame:
@@ -150,8 +199,8 @@ def lottery_line(cells: Cells, experiment: str, lam: float = 0.0) -> pd.DataFram
 def temperature_line(cells: Cells, experiment: str) -> pd.DataFrame:
     """The same for temperatures by which its scores at lambda 0 are divided, 1 first."""
     runs = by_seed(cells, experiment, 0.0)
-    lines = {seed: heated(result) for seed, result in runs.items()}
-    return _table(lines, [1.0, *TEMPERATURES])
+    lines = {seed: heated(result, from_one=True) for seed, result in runs.items()}
+    return _table(lines, [1.0, *WARMER])
 
 
 def _table(lines: Mapping[int, np.ndarray], steps: Sequence[float]) -> pd.DataFrame:

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -22,8 +22,10 @@ from experiments.cells import Cells, completed
 from experiments.learners import CS, gbdt, rank_svm
 from experiments.problems import Parts, RankingData
 from fairpg_lite.data import RankingDataset
-from fairpg_lite.evaluation import evaluate
+from fairpg_lite.disparity import individual_disparity
+from fairpg_lite.evaluation import Evaluation, evaluate
 from fairpg_lite.exact import TOLERANCE
+from fairpg_lite.policy import FixedRanking, PlackettLuce
 from fairpg_lite.sweeps import Cell, FairPGRank, Trained, grid
 from fairpg_lite.training.config import TrainConfig
 
@@ -119,6 +121,64 @@ def policy_measures(
     return result
 
 
+#: Probabilities of a random list, and temperatures, at which D_ind is stored.
+CHANCES = tuple(round(0.1 * k, 1) for k in range(1, 10))
+TEMPERATURES = (0.25, 0.5, 2.0, 4.0, 8.0, 16.0, 32.0)
+
+
+@torch.no_grad()
+def individual_forms(scorer: nn.Module, dataset: RankingDataset) -> dict[str, Any]:
+    """What a comparison at equal D_ind needs of a scorer, in all forms of `experiments.protocol`.
+
+    Args:
+        scorer: Any.
+        dataset: The queries.
+
+    Returns:
+        ``lottery_d_ind`` and ``sorted_lottery_d_ind`` at `CHANCES`, whose NDCG@10 lies on a
+        straight line, ``heated_ndcg_at_10`` and ``heated_d_ind`` at `TEMPERATURES`, and
+        ``uniform_ndcg_at_10``.
+    """
+    scores = _scores(scorer, dataset)
+    policy_exposure = []
+    sorted_exposure = []
+    for query_scores in scores.split(dataset.lengths.tolist()):
+        policy = PlackettLuce(query_scores)
+        policy_exposure.append(policy.exposure(tolerance=1e-6))
+        sorted_exposure.append(FixedRanking(policy.mode, dtype=torch.float64).exposure())
+    heated_ndcg = []
+    heated_d_ind = []
+    for temperature in TEMPERATURES:
+        heated = _ndcg_and_d_ind(scores / temperature, dataset)
+        heated_ndcg.append(heated.ndcg_at_k)
+        heated_d_ind.append(heated.d_ind)
+    return {
+        "lottery_d_ind": _lottery_d_ind(policy_exposure, dataset),
+        "sorted_lottery_d_ind": _lottery_d_ind(sorted_exposure, dataset),
+        "heated_ndcg_at_10": _rounded(heated_ndcg),
+        "heated_d_ind": _rounded(heated_d_ind),
+        "uniform_ndcg_at_10": _ndcg_and_d_ind(torch.zeros_like(scores), dataset).ndcg_at_k,
+    }
+
+
+def _ndcg_and_d_ind(scores: Tensor, dataset: RankingDataset) -> Evaluation:
+    """The means of a Plackett-Luce policy, to seven digits."""
+    measures = ("ndcg_at_k", "d_ind")
+    return evaluate(scores, dataset, measures, k=10, max_grade=TOP_GRADE, tolerance=1e-6)
+
+
+def _lottery_d_ind(exposures: list[Tensor], dataset: RankingDataset) -> list[float]:
+    """Mean D_ind of the mixtures with random lists, at each of `CHANCES`."""
+    means = []
+    for chance in CHANCES:
+        values = []
+        for exposure, query in zip(exposures, dataset, strict=True):
+            mixed = (1 - chance) * exposure + chance * exposure.mean()
+            values.append(float(individual_disparity(mixed, query.relevance)))
+        means.append(sum(values) / len(values))
+    return _rounded(means)
+
+
 @torch.no_grad()
 def _scores(scorer: nn.Module, dataset: RankingDataset) -> Tensor:
     """Scores of all documents ``(N,)`` in double precision, computed in blocks."""
@@ -144,6 +204,8 @@ class IndividualFairPGRank(FairPGRank):
     problem: RankingData
     per_query: bool = False
     """Whether the result lists the test queries' values one by one."""
+    forms: bool = field(default=False, metadata={"stored": "if changed"})
+    """Whether the result has what a comparison at equal D_ind needs."""
 
     def __call__(self, lam: float, seed: int) -> dict[str, Any]:  # type: ignore[override]
         """Train and measure; no model is saved."""
@@ -171,6 +233,8 @@ class IndividualFairPGRank(FairPGRank):
         result |= _prefixed("train_", policy_measures(trained.scorer, train))
         result |= _prefixed("test_", sorted_measures(trained.scorer, test, self.per_query))
         result |= _prefixed("test_", policy_measures(trained.scorer, test, self.per_query))
+        if self.forms:
+            result |= individual_forms(trained.scorer, test)
         return result
 
 
@@ -186,6 +250,7 @@ def pg_rank(
     patience: int | None = None,
     compiled: str | bool = "auto",
     per_query: bool = False,
+    forms: bool = False,
 ) -> IndividualFairPGRank:
     """Fair-PG-Rank with D_ind, and PG-Rank at lam = 0; the defaults are the paper's appendix.
 
@@ -200,6 +265,7 @@ def pg_rank(
         patience: Not in the paper: as in `TrainConfig`, on the validation queries of ``problem``.
         compiled: Whether Numba trains; it gives the same numbers.
         per_query: Whether the result lists the test queries' values one by one.
+        forms: Whether the result has what a comparison at equal D_ind needs.
 
     Returns:
         The experiment, to be called with (lam, seed).
@@ -220,6 +286,7 @@ def pg_rank(
         HIDDEN[model],
         name=named(PG_RANK_BY_MODEL, (model, entropy)).name,
         per_query=per_query,
+        forms=forms,
     )
 
 

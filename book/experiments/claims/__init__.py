@@ -5,8 +5,8 @@ claims.toml has the sentences; `synthetic`, `german` and `yahoo` say which check
 and `board` shows the result.
 
 The text of the paper decides. Where it contradicts itself, the main text goes before the appendix;
-where it is silent, or can be read in two ways, the authors' code decides. Other readings stand
-beside a verdict.
+where it is silent, the authors' code decides; where it can be read in two ways, both readings do.
+Where text and code differ, both are judged side by side. Other readings stand beside a verdict.
 """
 
 # ruff: noqa: F401 (the chapters import it all from here)
@@ -16,7 +16,7 @@ from experiments.claims.board import (
     board_html,
     load_results,
     print_verdicts,
-    seeds_needed,
     summary,
+    verdicts_by_count,
 )
 from experiments.claims.verdicts import VERDICTS, Check, Claim, Estimate, decide, judge, judge_all

@@ -13,6 +13,7 @@ from experiments.claims import german, synthetic, yahoo
 from experiments.claims.verdicts import (
     VERDICTS,
     Beside,
+    Checks,
     Claim,
     Finding,
     Judged,
@@ -20,7 +21,7 @@ from experiments.claims.verdicts import (
     Verdict,
     judge_all,
 )
-from fairpg_lite.sweeps import load_cells
+from experiments.protocol import load_table
 
 #: Where the repository keeps its results.
 RESULTS = Path(__file__).resolve().parents[3] / "results"
@@ -30,12 +31,13 @@ DIRECTORIES = ("synthetic", "german", "mslr", "yahoo-stand-in", "yahoo")
 MARKS: dict[Verdict, str] = {
     "holds": "✓",
     "holds in part": "◐",
+    "cannot be told": "≈",
     "does not hold": "✗",
     "cannot be tested here": "?",
 }
 #: What the first letter of an id stands for.
 SECTIONS = {
-    "A": "What the paper says in sum (abstract, introduction, conclusion)",
+    "A": "What the paper says in sum (not counted: the claims below decide)",
     "T": "Section 4.1: PG-Rank as a ranker (Table 1)",
     "S": "Section 4.2: synthetic data (Figure 1)",
     "F": "Section 4.3: individual fairness (Figure 2)",
@@ -59,11 +61,13 @@ def read_claims() -> tuple[Claim, ...]:
     deciding = {"yahoo": yahoo, "synthetic": synthetic, "german": german}
     directory_of = {}
     checks_of = {}
+    code_of: dict[str, tuple[str, Checks]] = {}
     beside: dict[str, list[Beside]] = {}
     for directory, module in deciding.items():
         for claim_id, checks in module.CHECKS.items():
             directory_of[claim_id] = directory
             checks_of[claim_id] = checks
+        code_of |= module.CODED
         beside |= module.BESIDE
     claims = []
     for claim_id, words in tomllib.loads(text).items():
@@ -75,6 +79,8 @@ def read_claims() -> tuple[Claim, ...]:
             rule=words["rule"],
             data=directory_of.get(claim_id, ""),
             checks=checks_of.get(claim_id, ()),
+            code=code_of.get(claim_id, ("", ()))[0],
+            coded=code_of.get(claim_id, ("", ()))[1],
             parts=tuple(words.get("parts", ())),
             published=words.get("published", ""),
             beside=tuple(beside.get(claim_id, ())),
@@ -88,52 +94,53 @@ CLAIMS = read_claims()
 
 
 def load_results(root: str | Path = RESULTS) -> dict[str, Cells]:
-    """The stored cells below ``root`` by directory; those that are not there are left out."""
+    """The stored cells below ``root`` by directory; those that are not there are left out.
+
+    A table of an earlier protocol is refused, with the command that makes the new one.
+    """
     results: dict[str, Cells] = {}
     for name in DIRECTORIES:
         path = Path(root) / name
         if path.is_dir():
-            results[name] = load_cells(path)
+            results[name] = load_table(path)
     return results
 
 
-def seeds_needed(
-    claims: Sequence[Claim], results: Mapping[str, Cells], most: int = 20
-) -> dict[str, tuple[int, list[Verdict]]]:
-    """How many seeds each verdict needs.
+def verdicts_by_count(
+    claims: Sequence[Claim], results: Mapping[str, Cells], counts: Sequence[int]
+) -> dict[str, list[Verdict]]:
+    """What the verdicts would be with fewer repetitions.
 
     Args:
-        claims: Claims, and those that they sum up.
+        claims: Claims with checks.
         results: Stored cells by result directory.
-        most: The largest number of seeds to try.
+        counts: How many repetitions, the first of each experiment.
 
     Returns:
-        For every claim the number of seeds from which its verdict stays, and its verdicts with
-        2, 3, … seeds.
+        For every claim its verdict with each of ``counts``.
     """
     # What stands beside decides nothing.
-    alone = [replace(claim, beside=()) for claim in claims]
-    verdicts: dict[str, list[Verdict]] = {claim.id: [] for claim in claims}
-    for count in range(2, most + 1):
+    alone = [replace(claim, beside=(), coded=()) for claim in claims if claim.checks]
+    verdicts: dict[str, list[Verdict]] = {claim.id: [] for claim in alone}
+    for count in counts:
         fewer = {}
         for name, cells in results.items():
             fewer[name] = [cell for cell in cells if cell["seed"] < count]
         for judged in judge_all(alone, fewer):
             verdicts[judged.claim.id].append(judged.verdict)
-    needed = {}
-    for claim_id, history in verdicts.items():
-        changes = [i for i in range(1, len(history)) if history[i] != history[i - 1]]
-        needed[claim_id] = (2 + max(changes, default=0), history)
-    return needed
+    return verdicts
 
 
 def summary(board: Iterable[Judged]) -> str:
-    """The four counts in one sentence: README, landing page and chapter 13 have it from here."""
-    verdicts = [judged.verdict for judged in board]
-    holds, in_part, does_not, untested = (verdicts.count(verdict) for verdict in VERDICTS)
+    """The five counts in one sentence: README, landing page and chapter 13 have it from here.
+
+    Sentences that only sum up others are not counted.
+    """
+    verdicts = [judged.verdict for judged in board if judged.claim.checks]
+    holds, in_part, untold, does_not, untested = (verdicts.count(verdict) for verdict in VERDICTS)
     return (
-        f"Of {len(verdicts)} claims {holds} hold, {in_part} hold in part, {does_not} do not, and "
-        f"{untested} cannot be tested here."
+        f"Of {len(verdicts)} claims {holds} hold, {in_part} hold in part, {does_not} do not hold, "
+        f"of {untold} it cannot be told, and {untested} cannot be tested here."
     )
 
 
@@ -157,6 +164,10 @@ def print_verdicts(*claim_ids: str, numbers: bool = True) -> None:
             continue
         if has_data(judged.findings):
             _print_findings(judged.findings)
+            if judged.coded_verdict is not None:
+                mark = MARKS[judged.coded_verdict]
+                print(f"    by the code ({judged.claim.code}): {mark} {judged.coded_verdict}")
+                _print_findings(judged.coded)
             continue
         for label, findings in judged.beside:
             if has_data(findings):
@@ -183,6 +194,13 @@ def number(finding: Finding) -> str:
     if math.isnan(estimate.low):
         return f"{value} (one run: no interval)"
     return f"{value} [{low}, {high}]"
+
+
+def p_text(p: float) -> str:
+    """A p-value for people, such as "p = .012"."""
+    if p < 0.001:
+        return "p < .001"
+    return f"p = {p:.3f}".replace("0.", ".")
 
 
 def has_data(findings: Iterable[Finding]) -> bool:
@@ -239,6 +257,11 @@ def _ours(judged: Judged) -> str:
         return _list(f"{part.claim.id}: {part.verdict}" for part in judged.parts)
     if has_data(judged.findings):
         text = _list(_finding(finding) for finding in judged.findings)
+        if judged.coded_verdict is not None:
+            mark = f"{MARKS[judged.coded_verdict]}&nbsp;{judged.coded_verdict}"
+            code = _escaped(judged.claim.code)
+            text += f"<p class='code'>By the code ({code}): <b>{mark}</b></p>"
+            text += _list(_finding(finding) for finding in judged.coded)
     else:
         text = "<p>No results on this data.</p>"
     for label, findings in judged.beside:
@@ -254,7 +277,7 @@ def _finding(finding: Finding) -> str:
     estimate = finding.estimate
     # Of one run `number` says already that it is one.
     if estimate is not None and not math.isnan(estimate.low):
-        criterion += f", {estimate.over}"
+        criterion += f", {p_text(finding.p)}, {estimate.over}"
     return f"{finding.check.words}: <b>{number(finding)}</b> <small>{criterion}</small>"
 
 

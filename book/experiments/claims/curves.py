@@ -1,4 +1,4 @@
-"""NDCG at equal disparity: what methods can do when each may choose its lambda and draw lots."""
+"""NDCG at equal disparity, on the terms of `experiments.protocol`, the same for every method."""
 
 import math
 from collections.abc import Sequence
@@ -6,85 +6,127 @@ from typing import NamedTuple
 
 import numpy as np
 
-from experiments.cells import Cells, MissingCellsError, of_experiment
+from experiments.cells import Cells, MissingCellsError, Result, of_experiment, shared_by
 from experiments.claims.intervals import mean
 from experiments.claims.quantities import Point, values
 from experiments.claims.verdicts import Estimate, Quantity
-from experiments.mixtures import heated, lottery
+from experiments.mixtures import best_within, heated, lottery
+from experiments.protocol import choose_elsewhere
+
+#: The forms in which a model may be used; those that need scores are left out for a programme.
+FORMS = ("policy", "sorted", "temperature")
+#: What a form counts that cannot be brought to a disparity at all.
+OUT_OF_REACH = -1000.0
 
 
 class Curve(NamedTuple):
-    """What a method can do: its policies at some lambdas, each in a lottery or heated."""
+    """A method that may choose among its lambdas and forms."""
 
     experiment: str
     """Its stored name."""
-    prefix: str = ""
-    """"sorted_" takes its most probable ranking."""
     above: float = -1.0
     """Lambdas above this,"""
     upto: float = math.inf
     """and at most this."""
-    heated: bool = False
-    """Whether its scores are divided by temperatures, instead of a lottery."""
+    forms: tuple[str, ...] = FORMS
+    """The forms that it may choose from."""
 
 
-def lead(mine: Curve, theirs: Curve, uniform: str, part: float | None = 0.5) -> Quantity:
-    """NDCG of one curve minus that of another at equal D_group.
+def lead(
+    mine: Curve,
+    theirs: Curve,
+    uniform: str,
+    part: float = 0.5,
+    reference: Point | None = None,
+) -> Quantity:
+    """NDCG of one method minus that of another at equal D_group.
 
     Args:
-        mine: The curve that leads if the number is above 0.
+        mine: The method that leads if the number is above 0.
         theirs: The other.
-        uniform: The stored name of the uniform policy on the same data, for the lotteries.
-        part: At this part of the first experiment's D_group at its first lambda. None: at the
-            lowest that the other reaches without random lists.
+        uniform: The stored name of the uniform policy on the same data, for the mixtures.
+        part: At this part of the reference's D_group.
+        reference: Whose D_group; None is the policy of the first method at lambda 0.
 
     Returns:
-        The quantity; its interval is over paired seeds.
+        The quantity; its interval is over paired repetitions.
     """
+    start = reference or Point(mine.experiment, "d_group", 0.0)
 
     def measure(cells: Cells) -> Estimate:
-        start = values(cells, Point(mine.experiment, f"{mine.prefix}d_group", "first"))
-        my_lines = lines(cells, mine, uniform)
-        their_lines = lines(cells, theirs, uniform)
-        leads = []
-        for seed in sorted(start.keys() & my_lines.keys() & their_lines.keys()):
-            if part is None:
-                budget = min(d_group[0] for _, d_group in their_lines[seed])
-            else:
-                budget = part * start[seed]
-            leads.append(best(my_lines[seed], budget) - best(their_lines[seed], budget))
-        if not leads:
+        budgets = {}
+        for seed, d_group in values(cells, start).items():
+            budgets[seed] = part * d_group
+        my_table = table_at(cells, mine, uniform, budgets)
+        their_table = table_at(cells, theirs, uniform, budgets)
+        seeds = sorted(my_table.keys() & their_table.keys())
+        if len(seeds) < 2:
             raise MissingCellsError(
-                f"no seed has {mine.experiment}, {theirs.experiment} and {uniform}"
+                f"fewer than two repetitions have {mine.experiment}, {theirs.experiment} "
+                f"and {uniform}"
             )
-        return mean(leads, f"{len(leads)} paired seeds")
+        reached = []
+        for table in (my_table, their_table):
+            reached.append(choose_elsewhere(np.array([table[seed] for seed in seeds])))
+        shared = shared_by(cells, mine.experiment)
+        over = f"{len(seeds)} paired repetitions"
+        return mean(reached[0] - reached[1], over, shared=shared)
 
     return measure
 
 
-def lines(cells: Cells, curve: Curve, uniform: str) -> dict[int, list[np.ndarray]]:
-    """For each seed the lines of a curve, NDCG and D_group ``(2, steps)`` each."""
+def table_at(
+    cells: Cells, curve: Curve, uniform: str, budgets: dict[int, float]
+) -> dict[int, list[float]]:
+    """NDCG at each seed's budget, one number for each lambda and form, in the same order."""
     uniform_ndcg = values(cells, Point(uniform, "ndcg"))
-    stored_once = len(uniform_ndcg) == 1  # as on fixed queries
-    lines_of: dict[int, list[np.ndarray]] = {}
-    for cell in of_experiment(cells, curve.experiment):
+    rows: dict[int, list[float]] = {}
+    for cell in sorted(of_experiment(cells, curve.experiment), key=lambda cell: cell["lam"]):
+        seed = cell["seed"]
         if not curve.above < cell["lam"] <= curve.upto:
             continue
-        seed = cell["seed"]
-        if stored_once:
-            (even,) = uniform_ndcg.values()
-        elif seed in uniform_ndcg:
-            even = uniform_ndcg[seed]
-        else:
+        if seed not in uniform_ndcg or seed not in budgets:
             continue
-        if curve.heated:
-            line = heated(cell["result"])
-        else:
-            line = lottery(cell["result"], even, curve.prefix)
-        lines_of.setdefault(seed, []).append(line)
-    return lines_of
+        for form in curve.forms:
+            line = line_of(cell["result"], form, uniform_ndcg[seed])
+            if line is not None:
+                reached = best_within(line, budgets[seed])
+                rows.setdefault(seed, []).append(max(reached, OUT_OF_REACH))
+    longest = max((len(row) for row in rows.values()), default=0)
+    return {seed: row for seed, row in rows.items() if len(row) == longest}
 
 
-def best(lines: Sequence[np.ndarray], budget: float) -> float:
-    """The highest NDCG of some lines at a D_group of at most ``budget``."""
-    return max(float(np.interp(budget, d_group[::-1], ndcg[::-1])) for ndcg, d_group in lines)
+def line_of(result: Result, form: str, uniform_ndcg: float) -> np.ndarray | None:
+    """NDCG and D_group ``(2, steps)`` of a run in one form; None where it has no such form."""
+    if form == "temperature":
+        return heated(result) if "temperature_ndcg" in result else None
+    prefix = "sorted_" if form == "sorted" else ""
+    if f"{prefix}lottery_d_group" not in result:
+        return None
+    return lottery(result, uniform_ndcg, prefix)
+
+
+def ndcg_at(cells: Cells, curve: Curve, uniform: str, budgets: dict[int, float]) -> np.ndarray:
+    """What a method reaches ``(J,)`` at each seed's budget, its setting chosen elsewhere."""
+    table = table_at(cells, curve, uniform, budgets)
+    return choose_elsewhere(np.array([table[seed] for seed in sorted(table)]))
+
+
+def choice(cells: Cells, curve: Curve, uniform: str, budgets: dict[int, float]) -> str:
+    """The lambda and form with the highest mean over all repetitions, in words."""
+    table = table_at(cells, curve, uniform, budgets)
+    best = int(np.argmax(np.mean(list(table.values()), axis=0)))
+    names: list[str] = []
+    for lam, forms in _settings(cells, curve):
+        names += [f"λ = {lam:g}, {form}" for form in forms]
+    return names[best]
+
+
+def _settings(cells: Cells, curve: Curve) -> Sequence[tuple[float, list[str]]]:
+    """The lambdas of a curve and the forms that its runs have, in the order of `table_at`."""
+    found: dict[float, list[str]] = {}
+    for cell in sorted(of_experiment(cells, curve.experiment), key=lambda cell: cell["lam"]):
+        if curve.above < cell["lam"] <= curve.upto:
+            forms = [f for f in curve.forms if line_of(cell["result"], f, 0.0) is not None]
+            found[cell["lam"]] = forms
+    return list(found.items())

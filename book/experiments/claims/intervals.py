@@ -1,49 +1,49 @@
-"""Numbers with a 95 % interval: of a mean, a ratio, a spread, and of tables of queries."""
+"""Numbers with a 95 % interval: of a mean or a ratio over repetitions, and of tables of queries."""
 
 import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from scipy.stats import chi2
+from scipy import stats
 
 from experiments.claims.verdicts import Estimate
-from experiments.summary import over_seeds
+from experiments.protocol import standard_error
 
 #: Bootstrap samples.
 DRAWS = 4000
 
 
-def mean(numbers: Sequence[float] | np.ndarray, over: str = "") -> Estimate:
+def mean(numbers: Sequence[float] | np.ndarray, over: str = "", *, shared: float = 0.0) -> Estimate:
     """The mean with Student's interval; no interval for one value.
 
     Args:
-        numbers: ``(n,)``, one for each seed.
-        over: What the interval is over; by default, so many seeds.
+        numbers: ``(J,)``, one for each repetition.
+        over: What the interval is over; by default, so many repetitions.
+        shared: What `experiments.protocol.overlap` says of their data.
 
     Returns:
-        The mean and its interval.
+        The mean, its interval and its standard error.
     """
-    centre, _, half = over_seeds(numbers)
-    return Estimate(centre, centre - half, centre + half, over or f"{len(numbers)} seeds")
+    values = np.asarray(numbers, float)
+    count = len(values)
+    centre = float(values.mean())
+    error = standard_error(values, shared)
+    freedom = count - 1
+    half = math.nan
+    if freedom > 0:
+        half = float(stats.t.ppf(0.975, freedom)) * error
+    words = over or f"{count} repetitions"
+    return Estimate(centre, centre - half, centre + half, words, error, freedom)
 
 
-def quotient(above: np.ndarray, below: np.ndarray) -> Estimate:
-    """The ratio r = a / b of the means of paired values ``(n,)``.
+def quotient(above: np.ndarray, below: np.ndarray, *, shared: float = 0.0) -> Estimate:
+    """The ratio r = a / b of the means of paired values ``(J,)``.
 
     Its error is that of the mean of (aᵢ - r bᵢ) / b.
     """
     ratio = above.mean() / below.mean()
     residuals = (above - ratio * below) / below.mean()
-    return mean(ratio + residuals, f"{len(above)} paired seeds")
-
-
-def spread(numbers: Sequence[float], unit: float) -> Estimate:
-    """The standard deviation in units of ``unit``, its interval from the chi-squared law."""
-    n = len(numbers)
-    deviation = float(np.std(numbers, ddof=1)) / unit
-    low = deviation * math.sqrt((n - 1) / chi2.ppf(0.975, n - 1))
-    high = deviation * math.sqrt((n - 1) / chi2.ppf(0.025, n - 1))
-    return Estimate(deviation, low, high, f"{n} seeds")
+    return mean(ratio + residuals, f"{len(above)} paired repetitions", shared=shared)
 
 
 def crossed(
@@ -60,7 +60,7 @@ def crossed(
         statistic: Of the first mean and the second, such as `numpy.subtract`.
 
     Returns:
-        The statistic of the two means, and its percentile interval.
+        The statistic of the two means, its percentile interval, and its bootstrap error.
     """
     rng = np.random.default_rng(0)
     n_runs, n_queries = first.shape
@@ -69,12 +69,15 @@ def crossed(
     second_shares = first_shares if len(second) == n_runs else _drawn_shares(rng, len(second))
     first_means = ((first_shares @ first) * query_shares).sum(1)
     second_means = ((second_shares @ second) * query_shares).sum(1)
-    low, high = np.quantile(statistic(first_means, second_means), [0.025, 0.975])
+    drawn = statistic(first_means, second_means)
+    low, high = np.quantile(drawn, [0.025, 0.975])
     return Estimate(
         float(statistic(first.mean(), second.mean())),
         float(low),
         float(high),
         f"{n_queries} queries × {n_runs} seeds, bootstrap",
+        error=float(drawn.std()),
+        freedom=n_queries - 1,
     )
 
 

@@ -2,15 +2,15 @@
 
 A `Quantity` is a function of the cells; the functions here make one. Where two settings are
 compared the runs are paired by seed, because a seed fixes the data and the start: the difference
-has a smaller spread than either number. Where a result lists its test queries, the interval covers
-their choice as well.
+has a smaller spread than either number. Where a result lists its test queries and these are the
+same for all runs (chapter 10), the interval covers their choice by a bootstrap.
 
     >>> def cell(lam, seed):
     ...     result = {"d_group": 4.0 - lam}
     ...     return {"experiment": "m", "lam": lam, "seed": seed, "status": "done", "result": result}
     >>> cells = [cell(0.0, 0), cell(0.0, 1), cell(3.0, 0), cell(3.0, 1)]
-    >>> remaining("m", "d_group", 3.0)(cells)
-    Estimate(value=0.25, low=0.25, high=0.25, over='2 paired seeds')
+    >>> remaining("m", "d_group", 3.0)(cells).value
+    0.25
 """
 
 import math
@@ -19,14 +19,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from experiments.cells import Cells, MissingCellsError, Result, by_seed, lams_of
-from experiments.claims.intervals import crossed, mean, quotient, spread
+from experiments.cells import Cells, MissingCellsError, Result, by_seed, lams_of, shared_by
+from experiments.claims.intervals import crossed, mean, quotient
 from experiments.claims.verdicts import Estimate, Quantity
+from experiments.protocol import choose_elsewhere
 
 #: A number of a result: its name, or a function of the result.
 Figure = str | Callable[[Result], float]
-#: A lambda, or which of an experiment's: "first", "last", or "lowest", the one above 0 at which the
-#: mean of the figure is lowest.
+#: A lambda, or which of an experiment's: "first" or "last".
 Lam = float | str
 
 
@@ -56,14 +56,20 @@ def opposite(result: Result) -> float:
     return float(result["group_gap"] - result["d_group"])
 
 
+def all_gone(result: Result) -> float:
+    """1 if no query has disparity on the estimates, else 0."""
+    return float(result["unfair_on_estimates"] == 0)
+
+
 # Quantities
 
 
 def level(point: Point) -> Quantity:
-    """The mean over seeds."""
+    """The mean over repetitions."""
 
     def measure(cells: Cells) -> Estimate:
-        return mean(list(values(cells, point).values()))
+        numbers = list(values(cells, point).values())
+        return mean(numbers, shared=shared_by(cells, point.experiment))
 
     return measure
 
@@ -77,7 +83,8 @@ def difference(first: Point, second: Point) -> Quantity:
         if first_queries is not None and second_queries is not None:
             return crossed(first_queries, second_queries, np.subtract)
         a, b = pairs(values(cells, first), values(cells, second))
-        return mean(a - b, f"{len(a)} paired seeds")
+        shared = shared_by(cells, first.experiment)
+        return mean(a - b, f"{len(a)} paired repetitions", shared=shared)
 
     return measure
 
@@ -90,7 +97,8 @@ def share(first: Point, second: Point) -> Quantity:
         second_queries = per_query(cells, second)
         if first_queries is not None and second_queries is not None:
             return crossed(first_queries, second_queries, np.divide)
-        return quotient(*pairs(values(cells, first), values(cells, second)))
+        a, b = pairs(values(cells, first), values(cells, second))
+        return quotient(a, b, shared=shared_by(cells, first.experiment))
 
     return measure
 
@@ -110,39 +118,59 @@ def remaining(experiment: str, figure: Figure, end: Lam = "last") -> Quantity:
     return share(Point(experiment, figure, end), Point(experiment, figure, "first"))
 
 
-def lowest_seed(point: Point) -> Quantity:
-    """The lowest of all seeds: a fact about the runs, with nothing left to estimate."""
+def lowest_remaining(experiment: str, figure: str) -> Quantity:
+    """What is left of a number at the lambda above 0 that is best in the other repetitions."""
 
     def measure(cells: Cells) -> Estimate:
-        numbers = values(cells, point).values()
-        lowest = min(numbers)
-        return Estimate(lowest, lowest, lowest, f"min of {len(numbers)} seeds")
+        start = values(cells, Point(experiment, figure, "first"))
+        by_lam = []
+        for lam in lams_of(cells, experiment):
+            if lam > 0:
+                by_lam.append(values(cells, Point(experiment, figure, lam)))
+        seeds = sorted(set(start).intersection(*by_lam))
+        if len(seeds) < 2:
+            raise MissingCellsError(f"{experiment} has fewer than two repetitions")
+        table = np.array([[row[seed] for row in by_lam] for seed in seeds])
+        lowest = -choose_elsewhere(-table)
+        first = np.array([start[seed] for seed in seeds])
+        return quotient(lowest, first, shared=shared_by(cells, experiment))
 
     return measure
 
 
-def highest_seed(point: Point) -> Quantity:
-    """The highest of all seeds."""
+def removed(point: Point, random_lists: Point, least: Point) -> Quantity:
+    """How much of what any ranking can remove is removed, on the way from random lists.
+
+    The mean of (random - point) over that of (random - least).
+    """
 
     def measure(cells: Cells) -> Estimate:
-        numbers = values(cells, point).values()
-        highest = max(numbers)
-        return Estimate(highest, highest, highest, f"max of {len(numbers)} seeds")
+        whole = values(cells, random_lists)
+        mine, even = pairs(values(cells, point), whole)
+        best, even_again = pairs(values(cells, least), whole)
+        return quotient(even - mine, even_again - best)
 
     return measure
 
 
-def run_spread(experiment: str, figure: str) -> Quantity:
-    """The standard deviation over runs at the worst lambda, as a share of what lambda moves."""
+def run_distance(experiment: str, figure: str) -> Quantity:
+    """How far a run is from the mean of the other runs at the lambda where it is farthest, as a
+    share of what lambda moves.
+    """
 
     def measure(cells: Cells) -> Estimate:
         runs = []
         for lam in lams_of(cells, experiment):
-            runs.append(list(values(cells, Point(experiment, figure, lam)).values()))
-        if min(len(numbers) for numbers in runs) < 2:
-            raise MissingCellsError(f"{experiment} has one seed at some lambda")
-        means = [float(np.mean(numbers)) for numbers in runs]
-        return spread(max(runs, key=np.std), max(means) - min(means))
+            by_run = values(cells, Point(experiment, figure, lam))
+            runs.append([by_run[seed] for seed in sorted(by_run)])
+        table = np.array(runs)
+        count = table.shape[1]
+        if count < 3:
+            raise MissingCellsError(f"{experiment} has fewer than three runs")
+        others = (table.sum(axis=1, keepdims=True) - table) / (count - 1)
+        moved = np.ptp(table.mean(axis=1))
+        farthest = np.abs(table - others).max(axis=0) / moved
+        return mean(farthest, f"{count} runs")
 
     return measure
 
@@ -165,7 +193,8 @@ def overlap(experiment: str, figure: str, relative: bool = False) -> Quantity:
             )
             gaps.append((test - train) / unit)
         worst = max(gaps, key=lambda gap: abs(np.mean(gap)))
-        return mean(worst, f"{len(worst)} paired seeds, worst λ")
+        shared = shared_by(cells, experiment)
+        return mean(worst, f"{len(worst)} paired repetitions, worst λ", shared=shared)
 
     return measure
 
@@ -196,13 +225,7 @@ def _lam(cells: Cells, point: Point) -> float:
         return lams[0]
     if point.lam == "last":
         return lams[-1]
-    if point.lam == "lowest":
-        means = {}
-        for lam in lams:
-            if lam > 0:
-                means[lam] = np.mean(list(values(cells, point._replace(lam=lam)).values()))
-        return min(means, key=lambda lam: means[lam])
-    raise ValueError(f"Point: lam is {point.lam!r}; give a number, 'first', 'last' or 'lowest'.")
+    raise ValueError(f"Point: lam is {point.lam!r}; give a number, 'first' or 'last'.")
 
 
 def pairs(first: dict[int, float], second: dict[int, float]) -> tuple[np.ndarray, np.ndarray]:
