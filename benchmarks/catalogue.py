@@ -3,7 +3,7 @@
 python -m benchmarks.catalogue [--small]
 
 One of the four is varied at a time, around 1,000 queries of 24 documents with 136 features and
-S = 10; batches of 64, sampled and exact, and one query per update. Chapter 15 reads the file and
+S = 10; batches of 64, sampled and exact, and one query per update. Chapter 18 reads the file and
 works out what a catalogue of a million queries would cost. ``--small`` stores nothing.
 """
 

@@ -4,7 +4,7 @@ python -m benchmarks.cluster [--small]
 
 The scheduler and two workers are processes of their own, started by the `dask` command. Measured
 are the start, the same sweep on workers that run (each way in turn), and a sweep during which one
-worker is killed for good, as when a machine goes down. Chapter 15 draws the stored file.
+worker is killed for good, as when a machine goes down. Chapter 18 draws the stored file.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Sweeps: experiments at every lambda and seed, on one machine or many (chapter 15)."""
+"""Sweeps: experiments at every lambda and seed, on one machine or many (chapter 18)."""
 
 from fairpg_lite.sweeps.cells import Cell, Experiment, grid
 from fairpg_lite.sweeps.curve import tradeoff

@@ -1,4 +1,4 @@
-"""Running a sweep's cells, in this process, in several, or on a Dask cluster (chapter 15).
+"""Running a sweep's cells, in this process, in several, or on a Dask cluster (chapter 18).
 
 Every finished run is a JSON file of its own, written by the process that asked for it, so a sweep
 can be killed at any moment and run again: only what is missing is computed.
@@ -48,7 +48,7 @@ def sweep(
     overwrite: bool = False,
     progress: bool = True,
 ) -> list[Record]:
-    """Run an experiment at every lambda with every seed (chapter 15, eq-15-makespan).
+    """Run an experiment at every lambda with every seed (chapter 18, eq-18-makespan).
 
     Args:
         experiment: What is run at each: a frozen dataclass that is called with lambda and seed.

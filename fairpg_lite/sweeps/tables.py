@@ -27,7 +27,7 @@ _LAST = ("seconds", "made")
 
 
 def load_cells(path: str | Path) -> list[Record]:
-    """The finished runs of a sweep, from files and table (chapter 15).
+    """The finished runs of a sweep, from files and table (chapter 18).
 
     Args:
         path: The ``out`` of a sweep.

@@ -39,7 +39,7 @@ def test_binder_has_what_the_module_and_a_chapter_import():
     names = {re.split("=", line)[0] for line in read_yaml("binder/environment.yml")["dependencies"]}
     needed = {"numpy", "scipy", "scikit-learn", "lightgbm", "joblib", "tqdm", "matplotlib", "torch"}
     needed |= {"ipywidgets", "ipykernel", "jupytext", "jupyterlab"}
-    needed |= {"distributed"}  # chapter 15 starts a cluster; it brings dask
+    needed |= {"distributed"}  # chapter 18 starts a cluster; it brings dask
     assert needed <= {CONDA_NAMES.get(name, name) for name in names}
 
 

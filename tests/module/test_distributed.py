@@ -106,9 +106,9 @@ def test_a_checkpoint_is_refused(found):
 
 
 @pytest.mark.slow
-def test_torchrun_prints_what_chapter_15_says(tmp_path):
+def test_torchrun_prints_what_chapter_18_says(tmp_path):
     """The chapter's script, by its command; two processes may print into each other's lines."""
-    text = (ROOT / "book" / "15_cluster.md").read_text()
+    text = (ROOT / "book" / "18_cluster.md").read_text()
     script, command, shown = (
         re.search(rf"```{kind}\n({start}.*?)```", text, flags=re.DOTALL)[1]
         for kind, start in (("python", ""), ("bash", "torchrun"), ("text", ""))
