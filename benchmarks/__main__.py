@@ -10,6 +10,7 @@ NAMES = [
     "threads",
     "scaling",
     "gradients",
+    "long_lists",
     "memory",
     "sample_or_exact",
     "sweep",

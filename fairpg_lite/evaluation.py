@@ -215,6 +215,7 @@ def evaluate(
     pooled: str = "query",
     posterior: Tensor | None = None,
     policy: MakePolicy = PlackettLuce,
+    method: str = "exact",
 ) -> Evaluation:
     """Judge a ranker on a data set (chapters 7 to 13).
 
@@ -236,15 +237,19 @@ def evaluate(
         gain: Of a relevance, by name or a function, for NDCG.
         max_grade: Top of the scale, for ERR; None is the highest relevance, 1 at least.
         position_bias: Attention per position ``(n,)`` for exposure and NDCG; None is 1/log2(1+j).
-        samples: Rankings to draw for ERR, AP and RR; None is exact where the policy has an exact
-            way, and 1,000 elsewhere: so AP of a Plackett-Luce policy is drawn, with a fixed seed.
-        tolerance: Accuracy of what is integrated.
+        samples: Rankings to draw for ERR, AP and RR, and for exposure with ``method="sample"``;
+            None is exact where the policy has an exact way, and 1,000 elsewhere: so AP of a
+            Plackett-Luce policy is drawn, with a fixed seed.
+        tolerance: Order of the error of what is integrated.
         pooled: Whether disparities compare documents within each query, "query"; or the sums over
             all queries in which an item, known by its `document_ids`, occurs, "item"; or all
             documents of all queries as one list, "dataset". Then each disparity is one number.
             Utilities are means over queries in any case. See `fairpg_lite.pooling`.
         posterior: ``(D, N)``, D draws of the relevance of all documents, for "phi".
         policy: What makes a policy of scores and mask.
+        method: How exposure is found: "exact", or "sample", the mean over ``samples`` drawn
+            rankings, with a fixed seed, for lists that take too long to integrate. The noise of few
+            rankings looks like disparity: a disparity is then too high on average.
 
     Returns:
         The means, and each measure of each query.
@@ -260,12 +265,14 @@ def evaluate(
         raise ValueError("evaluate: the dataset holds no query.")
     rows = _chosen(measures, dataset)
     _check_choices(rows, k, samples, undefined)
+    if method not in ("exact", "sample"):
+        raise ValueError(f"evaluate: method is {method!r}; choose 'exact' or 'sample'.")
     check_poolable("evaluate", dataset, pooled)
     to_pool = _rows_to_pool(rows, pooled)
     _check_posterior(rows, posterior, dataset)
     if max_grade is None:
         max_grade = max(1.0, float(dataset.relevance.max().ceil()))
-    options = Options(k, gain, merit, max_grade, position_bias, samples, tolerance)
+    options = Options(k, gain, merit, max_grade, position_bias, samples, tolerance, method)
     generator = torch.Generator(dataset.features.device).manual_seed(0)
     values: dict[str, list[Tensor]] = {name: [] for name in rows if name not in to_pool}
     pools: list[Pool] = []

@@ -17,8 +17,8 @@ import torch
 from torch import Tensor
 
 from fairpg_lite._check import differentiable_once
-from fairpg_lite._memory import pieces
 from fairpg_lite.exposure import paid_places, position_bias
+from fairpg_lite.far_apart import Rule, is_far_apart, windows
 from fairpg_lite.first_places import first_places_exposure, is_short
 from fairpg_lite.nodes import discount_nodes, log_weights, named_nodes, reachable, times
 
@@ -38,7 +38,10 @@ def exact_exposure(
         scores: ``(…, n)``.
         position_bias: ``(n,)`` or longer; None is 1/log2(1+j).
         mask: ``(…, n)``, True for a real document; None: all are real.
-        tolerance: Accuracy; no finer than the number format allows.
+        tolerance: What the integral is stepped and cut for, no finer than the number format allows.
+            It sets the order of the error, and is no bound: of thousands of cases that were
+            compared with a programme over subsets, none erred by more than 1 time the tolerance at
+            1e-10, 4 times from 1e-5 down, and 11 times above.
 
     Returns:
         ``(…, n)``, with an exact gradient in the scores.
@@ -67,7 +70,7 @@ def exact_position_probs(
     Args:
         scores: ``(…, n)``.
         mask: ``(…, n)``, True for a real document; None: all are real.
-        tolerance: Accuracy; no finer than the number format allows.
+        tolerance: Order of the error, as in `exact_exposure`.
 
     Returns:
         ``(…, n, n)`` [document, position], with an exact gradient in the scores.
@@ -107,7 +110,7 @@ def exact_err(
         satisfied: ``(…, n)``, the probability that the user stops at a document.
         mask: ``(…, n)``, True for a real document; None: all are real.
         k: Nobody looks beyond this position; None is the whole list.
-        tolerance: Accuracy; no finer than the number format allows.
+        tolerance: Order of the error, as in `exact_exposure`.
 
     Returns:
         ``(…)``, without a gradient.
@@ -123,20 +126,6 @@ def exact_err(
     rule = Rule(nodes, coefficients, *times(log_w, nodes, tolerance))
     inspected = RaceIntegral.apply(log_w, rule, True, 1.0 - satisfied)
     return (torch.real(inspected.squeeze(-1)) * satisfied).sum(-1)
-
-
-class Rule(NamedTuple):
-    """Nodes z and coefficients a ``(M,)``; log-times, and the weight of each look ``(Q,)``."""
-
-    nodes: Tensor
-    coefficients: Tensor
-    log_t: Tensor
-    weight: Tensor
-
-    def pieces(self, cells_per_node: int) -> list["Rule"]:
-        """The same rule a few looks at a time, so that a race of them fits into memory."""
-        slices = pieces(len(self.log_t), cells_per_node * len(self.nodes))
-        return [self._replace(log_t=self.log_t[s], weight=self.weight[s]) for s in slices]
 
 
 class Race(NamedTuple):
@@ -155,10 +144,17 @@ class Race(NamedTuple):
     density: Tensor
 
 
-def run_race(log_w: Tensor, rule: Rule, summed: bool, passing: Tensor | None = None) -> Race:
+def run_race(
+    log_w: Tensor,
+    rule: Rule,
+    summed: bool,
+    passing: Tensor | None = None,
+    ahead: Tensor | None = None,
+) -> Race:
     """The race of ``log_w (n, B)``.
 
-    With ``passing (n, B)`` a document ahead counts z times its own share, not z.
+    With ``passing (n, B)`` a document ahead counts z times its own share, not z. ``ahead (M, B)``
+    is the product of the factors of documents that arrived before and are left out; None: none are.
     """
     # Past this point exp(-y) is zero for any purpose. Without the clamp y * exp(-y) would be
     # inf * 0, and numbers below the smallest normal one take twenty times as long to compute.
@@ -170,6 +166,8 @@ def run_race(log_w: Tensor, rule: Rule, summed: bool, passing: Tensor | None = N
         z = z * passing[:, None, None]
     factor = ((1.0 - z) * waiting.unsqueeze(1)).add_(z)
     scale = factor.prod(0) * (rule.coefficients[:, None] * rule.weight).unsqueeze(-1)
+    if ahead is not None:
+        scale = scale * ahead.unsqueeze(1)
     arrival = waiting.mul_(y)
     inverse = factor.reciprocal_()
     parts = inverse * scale
@@ -196,6 +194,10 @@ class RaceIntegral(torch.autograd.Function):
         ctx.summed = summed
         flat = _documents_first(log_w)
         passing = None if passing is None else _documents_first(passing)
+        if is_far_apart(flat, rule):
+            ctx.race = None
+            total = _total_of_windows(flat, rule, summed, passing)
+            return total.permute(2, 0, 1).contiguous().view(*log_w.shape, total.shape[1])
         partial_rules = rule.pieces(flat.numel())
         total = torch.zeros((), device=log_w.device)
         for partial_rule in partial_rules:
@@ -215,14 +217,34 @@ class RaceIntegral(torch.autograd.Function):
         pull = upstream.conj().reshape(flat.shape[1], *upstream.shape[-2:])
         pull = pull.permute(1, 2, 0).contiguous().unsqueeze(-2)  # along memory, like the race
         grad = torch.zeros_like(flat)
-        for partial_rule in ctx.rule.pieces(flat.numel()):
-            race = ctx.race or run_race(flat, partial_rule, ctx.summed)
-            # Moving log w_k changes k's own arrival density, and its lead over each of the others.
-            direct = (race.density * pull).sum(1).mul_(1.0 - race.y)
-            parts = (race.inverse * (race.arrival.unsqueeze(1) * pull)).mul_(race.scale)
-            indirect = _loss_of_others(race, parts, partial_rule.nodes)
-            grad += torch.real(direct - indirect).sum(-2)
+        if is_far_apart(flat, ctx.rule):
+            for window in windows(flat, ctx.rule):
+                race = run_race(window.log_w, window.rule, ctx.summed, None, window.ahead)
+                window.add(_slope(race, window.of(pull), window.rule.nodes), grad)
+        else:
+            for partial_rule in ctx.rule.pieces(flat.numel()):
+                race = ctx.race or run_race(flat, partial_rule, ctx.summed)
+                grad += _slope(race, pull, partial_rule.nodes)
         return grad.transpose(0, 1).reshape(log_w.shape), None, None, None
+
+
+def _total_of_windows(log_w: Tensor, rule: Rule, summed: bool, passing: Tensor | None) -> Tensor:
+    """The integrals ``(n, M or 1, B)`` of a race ``(n, B)`` with scores far apart."""
+    columns = 1 if summed else len(rule.nodes)
+    total = rule.nodes.new_zeros(len(log_w), columns, log_w.shape[1])
+    for window in windows(log_w, rule, passing):
+        race = run_race(window.log_w, window.rule, summed, window.passing, window.ahead)
+        window.add(race.density.sum(-2), total)
+    return total
+
+
+def _slope(race: Race, pull: Tensor, nodes: Tensor) -> Tensor:
+    """The gradient ``(n, B)`` by log_w, given that by the integrals, ``pull (n, M or 1, 1, B)``."""
+    # Moving log w_k changes k's own arrival density, and its lead over each of the others.
+    direct = (race.density * pull).sum(1).mul_(1.0 - race.y)
+    parts = (race.inverse * (race.arrival.unsqueeze(1) * pull)).mul_(race.scale)
+    indirect = _loss_of_others(race, parts, nodes)
+    return torch.real(direct - indirect).sum(-2)
 
 
 def _loss_of_others(race: Race, parts: Tensor, nodes: Tensor) -> Tensor:

@@ -49,12 +49,14 @@ def first_places_exposure(
         scores: ``(…, n)``.
         bias: ``(k,)``, the position bias of the first k positions.
         mask: ``(…, n)``, True for a real document; None: all are real.
-        tolerance: Accuracy; no finer than the number format allows.
+        tolerance: Order of the error; no finer than the number format allows.
         passing: ``(…, n)``, the share of readers who read on after a document; None: all do.
 
     Returns:
         ``(…, n)``; without ``passing`` it has an exact gradient in the scores.
     """
+    if scores.numel() == 0:  # no query
+        return scores.clone()
     tolerance = reachable(tolerance, scores.dtype)
     log_w = log_weights(scores, mask, tolerance)
     log_t, weight = first_times(log_w, len(bias), tolerance)
@@ -234,9 +236,7 @@ def product(first: Tensor, second: Tensor, k: int) -> Tensor:
     short, long = (first, second) if len(first) <= len(second) else (second, first)
     size = min(k, len(short) + len(long) - 1)
     if size * short.numel() <= _SMALL:
-        ahead = long.new_zeros(len(short) - 1, *long.shape[1:])
-        behind = long.new_zeros(max(0, size - len(long)), *long.shape[1:])
-        windows = _windows(torch.cat([ahead, long, behind]), size, len(short))
+        windows = _windows(long, len(short) - 1, size, len(short))
         return (windows * short.flip(0)).sum(1)
     out = long.new_zeros(size, *long.shape[1:])
     for power in range(min(len(short), size)):
@@ -264,8 +264,7 @@ def correlation(worth: Tensor, factor: Tensor, size: int) -> Tensor:
     """
     terms = min(len(factor), len(worth))
     if size * factor.numel() <= _SMALL:
-        behind = worth.new_zeros(max(0, size + terms - 1 - len(worth)), *worth.shape[1:])
-        windows = _windows(torch.cat([worth, behind]), size, terms)
+        windows = _windows(worth, 0, size, terms)
         return (windows * factor[:terms]).sum(1)
     out = factor.new_zeros(size, *factor.shape[1:])
     for power in range(terms):
@@ -274,9 +273,15 @@ def correlation(worth: Tensor, factor: Tensor, size: int) -> Tensor:
     return out
 
 
-def _windows(values: Tensor, count: int, width: int) -> Tensor:
-    """The first ``count`` windows ``(count, width, …)`` of neighbours on the first axis, a view."""
-    return values.unfold(0, width, 1)[:count].movedim(-1, 1)
+def _windows(values: Tensor, zeros: int, count: int, width: int) -> Tensor:
+    """Windows ``(count, width, …)`` of neighbours on the first axis, with zeros before and behind.
+
+    The first window has so many ``zeros`` before the first value.
+    """
+    behind = max(0, count + width - 1 - zeros - len(values))
+    nothing = (0, 0) * (values.ndim - 1)
+    padded = torch.nn.functional.pad(values, (*nothing, zeros, behind))
+    return padded.unfold(0, width, 1)[:count].movedim(-1, 1)
 
 
 def _by_query(cells: Tensor, queries: int) -> Tensor:

@@ -31,7 +31,7 @@ from fairpg_lite.expected_exposure import (
     expected_exposure_loss,
     expected_exposure_relevance,
 )
-from fairpg_lite.exposure import bias_like
+from fairpg_lite.exposure import bias_like, ranking_exposure
 from fairpg_lite.fair_division import dominance_shortfall, envy
 from fairpg_lite.parity import (
     attention_weighted_rank_fairness,
@@ -39,7 +39,14 @@ from fairpg_lite.parity import (
     exposure_parity,
     signed_gap,
 )
-from fairpg_lite.policy import FixedRanking, Metric, Mixture, PlackettLuce, Policy
+from fairpg_lite.policy import (
+    DoublyStochastic,
+    FixedRanking,
+    Metric,
+    Mixture,
+    PlackettLuce,
+    Policy,
+)
 from fairpg_lite.relevance import Gain, Merit, gains_of, merit_of
 from fairpg_lite.uncertain_merit import phi_fairness
 from fairpg_lite.welfare import (
@@ -71,6 +78,8 @@ class Options:
     and `SAMPLES` elsewhere."""
     tolerance: float = TOLERANCE
     """Accuracy of what is integrated."""
+    method: str = "exact"
+    """How exposure is found, "exact" or "sample", the mean over drawn rankings."""
 
 
 #: Rankings drawn where a policy has no exact way to a measure of whole rankings.
@@ -103,9 +112,23 @@ class RankedQueries:
 
     def exposure_by(self, position_bias: Tensor | None) -> Tensor:
         """Expected exposure ``(…, n)`` by another position bias."""
+        is_listed = isinstance(self.policy, FixedRanking | DoublyStochastic)
+        if self.options.method == "sample" and not is_listed:
+            return self._drawn_exposure(position_bias)
         if isinstance(self.policy, PlackettLuce):
             return self.policy.exposure(position_bias, self.options.tolerance)
         return self.policy.exposure(position_bias)
+
+    def _drawn_exposure(self, position_bias: Tensor | None) -> Tensor:
+        """Mean exposure ``(…, n)`` over drawn rankings, a few at a time."""
+        samples = SAMPLES if self.options.samples is None else self.options.samples
+        bias = bias_like("evaluate", position_bias, self.relevance)
+        total = torch.zeros_like(self.relevance)
+        for part in pieces(samples, self.relevance.numel()):
+            count = len(range(samples)[part])
+            rankings = self.policy.sample((count,), self.generator)
+            total += ranking_exposure(rankings, bias, self.policy.mask).sum(0)
+        return total / samples
 
     @cached_property
     def position_probs(self) -> Tensor:
@@ -282,7 +305,7 @@ def _over_policy(
 
     It is exact if the policy has an exact way and no number of samples is asked for.
     """
-    if ranked.options.samples is None:
+    if ranked.options.samples is None and ranked.options.method == "exact":
         if isinstance(policy, Mixture):
             parts = [_over_policy(part, ranked, of_rankings, exact) for part in policy.policies]
             weights = policy.weights.to(parts[0])

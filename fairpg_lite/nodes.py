@@ -21,6 +21,8 @@ from fairpg_lite.exposure import position_bias
 
 # A longer sum of real powers is slower than the circle, which is exact.
 _MOST_NODES = 40
+# A position bias whose largest value is below this, or above its inverse, is scaled to 1.
+_LEAST_SCALE = 1e-3
 # Up to this length the Hankel matrix is taken apart as a whole.
 _LONGEST_DENSE = 2048
 # On longer lists no sum is sought that is more accurate than this.
@@ -43,7 +45,8 @@ def discount_nodes(
     Args:
         n: The number of positions.
         bias: The position bias ``(n,)``; None is 1/log2(1+j).
-        tolerance: The largest error of the sum at any position.
+        tolerance: The largest error of the sum at any position; a share of the largest value if
+            that is below 0.001 or above 1,000.
         dtype: The floating-point format of the nodes; complex nodes get its complex counterpart.
 
     Returns:
@@ -56,7 +59,13 @@ def discount_nodes(
     """
     if bias is None:
         return named_nodes("log2", n, None, tolerance, dtype)
-    return _fitted_nodes(bias.detach().cpu().double().numpy().tobytes(), tolerance, dtype)
+    values = bias.detach().cpu().double()
+    largest = float(values.max())
+    if _LEAST_SCALE <= largest <= 1.0 / _LEAST_SCALE or largest == 0.0:
+        return _fitted_nodes(values.numpy().tobytes(), tolerance, dtype)
+    # A bias of another order of magnitude: the tolerance is a share of its largest value.
+    nodes, coefficients = _fitted_nodes((values / largest).numpy().tobytes(), tolerance, dtype)
+    return nodes, coefficients * largest
 
 
 @lru_cache(maxsize=1024)
@@ -493,15 +502,15 @@ def first_times(log_w: Tensor, places: int, tolerance: float) -> tuple[Tensor, T
     grid = first_grid(places, tolerance)
     log_t, weight = _times_of(grid, flat)
     enough = 1.0 + enough_arrivals(places, tolerance)  # a document is not its own rival
-    # Halving, for all queries at once: the first look at which enough have arrived, if not all.
     count = _own_counts(grid, flat)
-    low = torch.full_like(count, 2)
-    while bool((low < count).any()):
-        middle = (low + count) // 2
-        arrived = -torch.expm1(-(flat + log_t[middle - 1].unsqueeze(-1)).exp())
+    for part in pieces(len(log_t), flat.numel()):
+        arrived = -torch.expm1(-(flat + log_t[part, None, None]).exp())
         is_enough = arrived.sum(-1) >= enough
-        low = torch.where((low < count) & ~is_enough, middle + 1, low)
-        count = torch.where(is_enough, torch.minimum(middle, count), count)
+        first = part.start + 1 + is_enough.to(torch.uint8).argmax(0)
+        count = torch.where(is_enough.any(0), torch.minimum(count, first), count)
+        if bool(is_enough[-1].all()):
+            break
+    count = count.clamp(min=2)
     longest = 2 if len(count) == 0 else int(count.amax())
     look = torch.arange(longest, device=flat.device).unsqueeze(-1)
     weights = torch.where(look < count, weight[:longest].unsqueeze(-1), 0.0)

@@ -92,7 +92,8 @@ class Objective:
     position_bias: Tensor | None = None
     """Attention per position ``(n,)`` for exposure and utility; None is 1/log2(1+j)."""
     tolerance: float = 1e-5
-    """Accuracy of exact exposure while training; a step needs fewer digits than a result, which
+    """Order of the error of exact exposure while training, which is some four times this at most
+    (`fairpg_lite.exact.exact_exposure`); a step needs fewer digits than a result, which
     `evaluate` integrates to 1e-10."""
     gain: str | Gain = "exponential"
     """Gain of a relevance in NDCG and DCG, "exponential", "linear", "binary" or a function."""

@@ -8,7 +8,8 @@ nothing about it. With :math:`g_i` the slope of an objective by the exposure of 
           G_k = \sum_{j \ge k} g_{r(j)} v_j ,
 
 where :math:`p_k` is the probability of the draw at place k: document i's exposure pulls on the
-draws up to its own place only. The estimate has the same expectation, and less variance.
+draws up to its own place only. The estimate has the same expectation, and in most cases less
+variance.
 """
 
 from typing import Any

@@ -63,7 +63,7 @@ class FairRanker(BaseEstimator):  # type: ignore[misc]
         entropy: Weight of the entropy.
         merit: "identity", "square", "sqrt" or a function of relevance.
         position_bias: Attention per position ``(n,)``; None is 1/log2(1+j).
-        tolerance: Accuracy of exact exposure.
+        tolerance: Order of the error of exact exposure.
         gain: "exponential", "linear", "binary" or a function of relevance.
         pooled: Which documents the disparity compares: "query", those of each query; or "dataset",
             those of a batch as one list. Arrays have no document ids for "item".
@@ -336,7 +336,7 @@ def disparity_score(
         disparity: A name in `fairpg_lite.measures.DISPARITIES`, or a function.
         merit: Of a relevance, by name or a function.
         position_bias: Attention per position ``(n,)``; None is 1/log2(1+j).
-        tolerance: Accuracy of exposure.
+        tolerance: Order of the error of exposure.
 
     Returns:
         The mean over the queries.

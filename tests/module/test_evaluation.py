@@ -475,3 +475,24 @@ def test_samples_are_drawn_where_they_are_asked_for(scorer):
     assert drawn != exact
     many = evaluate(policies, ds, ("err",), samples=20_000).err
     assert abs(many - exact) < 0.01
+
+
+def test_exposure_by_drawn_rankings():
+    """Within five standard errors of what is integrated, and the same again every time."""
+    data = fl.synthetic(n_queries=5)
+    exact = evaluate(data.relevance, data, ("ndcg", "err"))
+    drawn = evaluate(data.relevance, data, ("ndcg", "err"), method="sample", samples=2000)
+    again = evaluate(data.relevance, data, ("ndcg", "err"), method="sample", samples=2000)
+    assert drawn.means == again.means
+    for name in ("ndcg", "err"):
+        # NDCG and ERR lie between 0 and 1, so that a mean of 2,000 has an error of at most 0.0112.
+        assert (drawn.per_query[name] - exact.per_query[name]).abs().max() < 5 * 0.0112
+        assert drawn.means[name] != exact.means[name]
+    fixed = evaluate(data.relevance, data, ("ndcg",), deterministic=True, method="sample")
+    assert fixed.ndcg == evaluate(data.relevance, data, ("ndcg",), deterministic=True).ndcg
+
+
+def test_an_unknown_method_is_refused():
+    data = fl.synthetic(n_queries=2)
+    with pytest.raises(ValueError, match="method is 'guess'; choose 'exact' or 'sample'"):
+        evaluate(data.relevance, data, method="guess")

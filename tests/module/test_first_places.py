@@ -85,6 +85,13 @@ def test_scores_far_apart(scale):
     assert_close(found, expected, rtol=0, atol=1e-9)
 
 
+def test_no_query_has_no_answer():
+    scores = torch.zeros(0, 40, dtype=torch.float64).requires_grad_()
+    exposure = PlackettLuce(scores).exposure(position_bias(40, k=3, dtype=torch.float64))
+    assert exposure.shape == (0, 40)
+    exposure.sum().backward()
+
+
 def test_float32_is_good_to_single_precision():
     s = scores_of(100)
     bias = position_bias(100, k=10)
