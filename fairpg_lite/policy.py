@@ -246,8 +246,10 @@ class PlackettLuce:
         bias = bias_like("sampled_exposure", position_bias, self.scores)
         # Of the whole position bias, so that the length a query is padded to does not matter.
         places = n if position_bias is None else min(n, paid_places(position_bias))
-        if rankings is None:
-            rankings = self.sample((samples,), generator, k=None if places == n else places)
+        if rankings is None and places == n:
+            rankings = self.sample((samples,), generator)
+        elif rankings is None:
+            rankings = self.sample((samples,), generator, k=places)
         if places == n and not reward_to_go:
             paid = ranking_exposure(rankings, bias, self.mask)
             return self.expect(paid, rankings, baseline).to(self.dtype)

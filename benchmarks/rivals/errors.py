@@ -36,19 +36,26 @@ SAMPLES = (1, 2, 3, 10, 30, 100, 300, 1000)
 TOLERANCES = (1e-3, 1e-5, 1e-7)
 #: How many queries are tried at once.
 QUERIES = {10: 24, 24: 24, 100: 8, 1000: 3}
+#: How many lists at most, by length; the error falls on like one over their root.
+MOST_LISTS = {10: 1000, 24: 1000, 100: 1000, 1000: 100}
 #: Sums as published are followed up to so many steps of an estimate.
 MOST_STEPS = 3e7
 #: The times of drawing do not depend on the scores; they are taken at this spread.
 TIMED_SPREAD = 3.0
-ROUNDS = 5
+ROUNDS = 3
 
 
 def repetitions(n: int, samples: int) -> int:
     """How often a gradient is estimated to find its error, fewer where it takes long."""
-    few, some, many = {10: (6, 12, 40), 24: (6, 12, 40), 100: (4, 8, 24)}.get(n, (3, 6, 12))
+    few, some, many = {10: (6, 12, 40), 24: (6, 12, 40), 100: (3, 6, 16)}.get(n, (2, 4, 8))
     if samples >= 1000:
         return few
     return some if samples >= 300 else many
+
+
+def tried(n: int) -> list[int]:
+    """The numbers of lists that are tried for n documents."""
+    return [samples for samples in SAMPLES if samples <= MOST_LISTS[n]]
 
 
 def drawn(way: Way, trial: Trial, samples: int, source: Any) -> NDArray[np.float64]:
@@ -85,7 +92,7 @@ def errors_of(trial: Trial) -> list[dict[str, Any]]:
     """The error of every way and number of lists, and of the exact gradient."""
     times = trial.times(1e-5)
     rows = []
-    for samples in SAMPLES:
+    for samples in tried(trial.n):
         rng = np.random.default_rng(samples)
         # The sums of PL-Rank-2 are those of PL-Rank-3 in another order.
         ways = [way for way in SAMPLED if serves(way, trial) and way.name != "PL-Rank-2"]
@@ -123,7 +130,7 @@ def times_of_ways(trials: dict[float, Trial]) -> dict[tuple[str, float, float | 
     engine = SobolEngine(trial.n, scramble=True, seed=0)
     work: dict[tuple[str, float, float | None], Callable[[], object]] = {}
     for way in SAMPLED:
-        for samples in SAMPLES:
+        for samples in tried(trial.n):
             steps = samples * trial.n**2 if way.by_definition else 0
             if serves(way, trial) and samples >= way.fewest and steps <= MOST_STEPS:
                 source = engine if way.sobol else rng

@@ -82,10 +82,10 @@ def error_of(objective: str, n: int, spread: float, way: str, setting: float) ->
     return float(error)
 
 
-def exact_point(objective: str, n: int, spread: float) -> Point:
-    """The exact gradient at the tolerance of training."""
+def exact_point(objective: str, n: int, spread: float, tolerance: float = TOLERANCE) -> Point:
+    """The exact gradient at a tolerance, by default that of training."""
     (found,) = (
-        point for point in points(objective, n, spread, EXACT) if point.setting == TOLERANCE
+        point for point in points(objective, n, spread, EXACT) if point.setting == tolerance
     )
     return found
 
@@ -125,18 +125,19 @@ def lists_in(course: tuple[Point, ...], microseconds: float) -> float:
     return float(np.exp(np.interp(math.log(microseconds), times, lists) + beyond))
 
 
-def leads(objective: str, n: int, spread: float) -> dict[str, float]:
+def leads(objective: str, n: int, spread: float, tolerance: float = TOLERANCE) -> dict[str, float]:
     """How many times the error of the exact gradient each sampled way has in the same time.
 
     Args:
         objective: As for `points`.
         n: Documents of a query.
         spread: How far the scores lie apart.
+        tolerance: That of the exact gradient, 1e-3, 1e-5 or 1e-7.
 
     Returns:
         By way, the smallest first.
     """
-    exact = exact_point(objective, n, spread)
+    exact = exact_point(objective, n, spread, tolerance)
     found = {}
     for way in sampled_ways(objective, n):
         course = points(objective, n, spread, way)
