@@ -69,7 +69,40 @@ STORED = load_results(ROOT / "results")
 BOARD = judge_all(CLAIMS, STORED)
 
 #: The verdicts on the stored results. What changes one of them must change chapter 13, too.
-PLACEHOLDER
+PUBLISHED = {
+    "A1": "cannot be told",
+    "A2": "holds",
+    "A3": "holds in part",
+    "A4": "cannot be told",
+    "T1": "cannot be tested here",
+    "T3": "cannot be tested here",
+    "T4": "cannot be tested here",
+    "T5": "cannot be tested here",
+    "S1": "does not hold",
+    "S2": "holds",
+    "S3": "holds",
+    "S4": "holds",
+    "S5": "holds",
+    "S6": "holds",
+    "S7": "holds in part",
+    "S8": "holds",
+    "S9": "does not hold",
+    "S10": "does not hold",
+    "S11": "cannot be told",
+    "S12": "cannot be told",
+    "S13": "holds in part",
+    "S14": "holds in part",
+    "F1": "cannot be tested here",
+    "F2": "cannot be tested here",
+    "F3": "cannot be tested here",
+    "G1": "cannot be told",
+    "G2": "holds",
+    "G3": "cannot be told",
+    "G4": "cannot be told",
+    "G5": "cannot be told",
+    "G6": "cannot be told",
+    "G7": "holds",
+}
 
 
 # Two worlds: in one the paper is right about everything, in the other about nothing
