@@ -51,7 +51,7 @@ class Certificate:
     alpha: float
     """How often, at most, a policy above the budget is certified."""
     cap: float
-    """What a query's disparity counts at most: the certificate is about the mean of min(D, cap)."""
+    """What a query's disparity counts at most; the certificate is about the mean of min(D, cap)."""
     queries: int
     """How many calibration queries counted."""
     names: tuple[str, ...]
