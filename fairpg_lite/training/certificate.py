@@ -51,7 +51,7 @@ class Certificate:
     alpha: float
     """How often, at most, a policy above the budget is certified."""
     cap: float
-    """What a query's disparity counts at most: the certificate is about the mean of min(D, cap)."""
+    """What a query's disparity counts at most; the certificate is about the mean of min(D, cap)."""
     queries: int
     """How many calibration queries counted."""
     names: tuple[str, ...]
@@ -91,10 +91,10 @@ class Certificate:
         Returns:
             A DataFrame with the columns ndcg, mean, bound and certified, by the policies' names.
 
-        >>> Certificate(0.01, 0.1, 1.0, 9, ("a",), (0.0,), (0.2,), (0.8,), 0, None).to_pandas()
-                ndcg  mean  bound  certified
-        policy
-        a        0.8   0.0    0.2      False
+        >>> found = Certificate(0.01, 0.1, 1.0, 9, ("a",), (0.0,), (0.2,), (0.8,), 0, None)
+        >>> found.to_pandas().reset_index()
+          policy  ndcg  mean  bound  certified
+        0      a   0.8   0.0    0.2      False
         """
         pandas = require("pandas", "experiments")
         columns = {
