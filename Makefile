@@ -25,7 +25,7 @@ JOBS   ?= 1
 ARGS   ?=
 PAGE   ?= coursework/assignment.ipynb
 
-.PHONY: help setup book reproduce pdf lab handout grade exam slides test check portable fragile lint style format bench run-chapters lock clean
+.PHONY: help setup book reproduce pdf lab handout grade exam slides test test-oldest test-newest check portable fragile lint style format bench run-chapters lock clean
 
 help:  ## list these commands
 	@echo "fairpg-lite: fairness of exposure in learning to rank"
@@ -92,6 +92,16 @@ test: style  ## everything: style, types, module, doctests, chapters (nbval), pa
 
 check: style  ## the quick loop while you change the module: style, types, its tests but the slow ones
 	$(call beside_types,-q -m "not (slow or browser or build or chapter)" tests fairpg_lite)
+
+test-oldest: ends = oldest
+test-oldest:  ## the module's tests with the lowest versions that pyproject.toml names; TORCH=... of your own
+test-newest: ends = newest
+test-newest:  ## the module's tests with the newest versions of everything; TORCH=... of your own
+test-oldest test-newest:
+	$(PYTHON) -m venv .venv-$(ends)
+	.venv-$(ends)/bin/python -m pip install --quiet --disable-pip-version-check --upgrade \
+	  $(if $(TORCH),"$(TORCH)" $$($(PYTHON) -m tools.bounds $(ends) | sed 's/^torch[^ ]*//'),$$($(PYTHON) -m tools.bounds $(ends)))
+	.venv-$(ends)/bin/python -m pytest -q -W default -o addopts="--doctest-modules --strict-markers" tests/module fairpg_lite
 
 portable: setup  ## chapters and tests as on other machines; ARGS="--profiles avx2 --chapters 11"
 	$(BIN)/python -m tools.portable $(ARGS)

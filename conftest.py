@@ -36,7 +36,7 @@ NO_BROWSER = f"no browser: none of {', '.join(NAMES)} is on the PATH"
 SLOW = {"cluster", "scheduler", "checkout", "run_with", "process", "found"}
 
 # What is built or installed in the checkout has tests and notebooks of its own.
-collect_ignore_glob = ["_build/*", ".venv/*", "build/*"]
+collect_ignore_glob = ["_build/*", ".venv*/*", "build/*"]
 
 
 def pytest_configure(config):
