@@ -1,4 +1,4 @@
-"""`{scoreboard}`: the counts of chapter 13 in one strip, computed from the stored results.
+"""`{scoreboard} S5 G1`: these claims of chapter 13 as lines, and all of them as a strip of marks.
 
 The landing page has no cells; this keeps its numbers those of `experiments.claims`.
 """
@@ -13,17 +13,19 @@ from docutils import nodes
 from docutils.parsers.rst import Directive
 
 BOOK = Path(__file__).resolve().parents[1]
-COLOURS = ("#00694d", "#8a5a00", "#2c5f8a", "#a63f00", "#5f6670")  # as in board.css
+COLOURS = ("#00694d", "#8a5a00", "#2c5f8a", "#a63f00", "#5f6670")
 
 
-def strip() -> tuple[str, str]:
-    """The sentence, and the strip as HTML: one box for each claim, in the order of the verdicts."""
+def parts(claim_ids: list[str]) -> tuple[str, str, str]:
+    """The claims named, as lines; the sentence that counts all; a strip with a mark for each."""
     if str(BOOK) not in sys.path:
         sys.path.insert(0, str(BOOK))
-    from experiments.claims import CLAIMS, VERDICTS, judge_all, load_results, summary
+    from experiments.claims import CLAIMS, VERDICTS, board_html, judge_all, load_results, summary
     from experiments.claims.board import MARKS
 
     board = judge_all(CLAIMS, load_results())
+    known = {entry.claim.id: entry for entry in board}
+    lines = board_html([known[name] for name in claim_ids], headings=False)
     boxes = [
         f"<a href='13_scoreboard.html#claim-{entry.claim.id}' style='background:{colour}' "
         f"title='{html.escape(entry.claim.words, quote=True)}'>{MARKS[word]} {entry.claim.id}</a>"
@@ -31,15 +33,24 @@ def strip() -> tuple[str, str]:
         for entry in board
         if entry.verdict == word and entry.claim.checks
     ]
-    return summary(board), f"<div class='scoreboard'>{''.join(boxes)}</div>"
+    return lines, summary(board), f"<div class='scoreboard'>{''.join(boxes)}</div>"
 
 
 class Scoreboard(Directive):
-    """The strip on a page, the sentence below it everywhere."""
+    """Lines and strip on a page; the sentence everywhere."""
+
+    optional_arguments = 1
+    final_argument_whitespace = True
 
     def run(self) -> list[nodes.Node]:
-        said, boxes = strip()
-        return [nodes.raw("", boxes, format="html"), nodes.paragraph("", said)]
+        names = self.arguments[0].split() if self.arguments else []
+        lines, said, boxes = parts(names)
+        shown: list[nodes.Node] = []
+        if names:
+            shown.append(nodes.raw("", lines, format="html"))
+        shown.append(nodes.paragraph("", said))
+        shown.append(nodes.raw("", boxes, format="html"))
+        return shown
 
 
 def setup(app):  # type: ignore[no-untyped-def]

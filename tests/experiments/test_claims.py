@@ -37,6 +37,7 @@ from experiments.claims import (
     Check,
     Claim,
     board_html,
+    component,
     decide,
     judge,
     judge_all,
@@ -379,7 +380,25 @@ def test_the_html_has_every_claim_and_escapes_its_words():
     page = board_html(BOARD)
     for entry in BOARD:
         assert f"id='claim-{entry.claim.id}'" in page
-    assert page.count("<tr class='section'>") == 5
+    assert page.count("class='claim-section'") == 5
+
+
+def test_a_strip_draws_each_interval_against_its_region():
+    """The value, the ends and the region's edges are in the order of their numbers."""
+    for judged in BOARD:
+        shown = [finding for finding in judged.findings if finding.estimate is not None]
+        drawn = component.strip(judged.findings)
+        assert drawn.count("<circle") == min(len(shown), component.MOST)
+        values = re.findall(r"cx='([-\d.]+)'", drawn)
+        regions = re.findall(r"claim-region' x='([-\d.]+)' y='[\d.]+' width='([-\d.]+)'", drawn)
+        for finding, value, (start, width) in zip(shown, values, regions, strict=False):
+            inside = float(start) < float(value) < float(start) + float(width)
+            assert inside == finding.check.has(finding.estimate.value), judged.claim.id
+
+
+def test_verdicts_in_a_terminal_are_sentences():
+    shown = repr(component.Verdicts("S1", "S5"))
+    assert [line[:2] for line in shown.splitlines()] == ["S1", "S5"]
 
 
 # The list of claims

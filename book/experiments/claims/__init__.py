@@ -2,7 +2,7 @@
 
 claims.toml has the sentences; `synthetic`, `german` and `yahoo` say which checks decide them;
 `quantities` and `curves` are what a check can measure, with `intervals`; `verdicts` has the rule,
-and `board` shows the result.
+and `board` and `component` show the result.
 
 The text of the paper decides. Where it contradicts itself, the main text goes before the appendix;
 where it is silent, the authors' code decides; where it can be read in two ways, both readings do.
@@ -13,10 +13,10 @@ Where text and code differ, both are judged side by side. Other readings stand b
 
 from experiments.claims.board import (
     CLAIMS,
-    board_html,
     load_results,
     print_verdicts,
     summary,
     verdicts_by_count,
 )
+from experiments.claims.component import Verdicts, board_html
 from experiments.claims.verdicts import VERDICTS, Check, Claim, Estimate, decide, judge, judge_all

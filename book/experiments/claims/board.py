@@ -43,7 +43,6 @@ SECTIONS = {
     "F": "Section 4.3: individual fairness (Figure 2)",
     "G": "Section 4.3 and appendix: German Credit (Figure 3)",
 }
-_HEAD = ("claim", "ours", "authors", "verdict")
 _OUTCOMES: dict[Outcome, str] = {
     "yes": "✓",
     "no": "✗",
@@ -208,51 +207,11 @@ def has_data(findings: Iterable[Finding]) -> bool:
     return any(finding.outcome != "missing" for finding in findings)
 
 
-# As a table
+# As HTML
 
 
-def board_html(board: Iterable[Judged]) -> str:
-    """All verdicts as one HTML table; below 700 pixels every claim becomes a block of its own."""
-    head = "".join(f"<th scope='col'>{name}</th>" for name in _HEAD)
-    rows = []
-    section = ""
-    for judged in board:
-        if SECTIONS[judged.claim.id[0]] != section:
-            section = SECTIONS[judged.claim.id[0]]
-            rows.append(f"<tr class='section'><th colspan='4' scope='colgroup'>{section}</th></tr>")
-        rows.append(_row(judged))
-    body = "\n".join(rows)
-    style = (Path(__file__).parent / "board.css").read_text(encoding="utf-8")
-    return (
-        f"<style>\n{style}</style>\n<table class='board'>\n<thead><tr>{head}</tr></thead>\n"
-        f"<tbody>\n{body}\n</tbody>\n</table>"
-    )
-
-
-def _row(judged: Judged) -> str:
-    """The row of one claim."""
-    claim = judged.claim
-    sentence = (
-        f"<b>{claim.id}</b> {_escaped(claim.words)}"
-        f"<small><q>{_escaped(claim.quote)}</q> ({_escaped(claim.where)})</small>"
-        f"<small><i>How decided.</i> {_escaped(claim.rule)}</small>"
-    )
-    css_class = judged.verdict.replace(" ", "-")
-    mark = f"{MARKS[judged.verdict]}&nbsp;{judged.verdict}"
-    texts = (
-        sentence,
-        _ours(judged),
-        _escaped(claim.published or "–"),
-        f"<span class='verdict {css_class}'>{mark}</span>",
-    )
-    columns = [
-        f"<td data-label='{name}'>{text}</td>" for name, text in zip(_HEAD, texts, strict=True)
-    ]
-    return f"<tr id='claim-{claim.id}'>{''.join(columns)}</tr>"
-
-
-def _ours(judged: Judged) -> str:
-    """What we found: verdicts on the parts, or numbers, with those that stand beside folded."""
+def board_numbers(judged: Judged) -> str:
+    """What we found, as HTML: verdicts on the parts, or numbers, what stands beside folded."""
     if judged.parts:
         return _list(f"{part.claim.id}: {part.verdict}" for part in judged.parts)
     if has_data(judged.findings):
