@@ -62,12 +62,15 @@ def main() -> None:
     data = synthetic(seed=SEED, dtype=torch.float64)
     features = data.features.clone()
     # The second feature is hidden for group 1; its relevance, if not cut, tells what it was.
-    hidden = data.groups == 1
+    groups = data.groups
+    if groups is None:
+        raise RuntimeError("explorable_data: the synthetic set has no groups.")
+    hidden = groups == 1
     features[hidden, 1] = (data.relevance - features[:, 0])[hidden]
     ndcg, d_group = surface()
     content = {
         "x": packed(features.numpy()),
-        "groups": "".join(str(int(g)) for g in data.groups),
+        "groups": "".join(str(int(g)) for g in groups),
         "documents": 10,
         "clip": 5,
         "orders": orders(),

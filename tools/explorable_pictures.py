@@ -261,8 +261,10 @@ def epochs_of(lam: float) -> list[list[float]]:
     for epochs in range(1, 6):
         scorer = LinearScorer(2, dtype=torch.float64)
         torch.nn.init.zeros_(scorer.linear.weight)
-        settings = {"method": "exact", "lr": 0.1, "lr_decay": 0.5, "tolerance": 1e-10}
-        fit(scorer, data, TrainConfig(lam=lam, epochs=epochs, **settings), progress=False)
+        config = TrainConfig(
+            lam=lam, method="exact", lr=0.1, lr_decay=0.5, epochs=epochs, tolerance=1e-10
+        )
+        fit(scorer, data, config, progress=False)
         path.append(scorer.linear.weight[0].tolist())
     return path
 

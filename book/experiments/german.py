@@ -7,6 +7,7 @@ In the "fixed" runs all seeds share persons and queries, as in the paper's Figur
 """
 
 from functools import partial
+from typing import Any
 
 from experiments.cells import Cells
 from experiments.methods import PostProcessing, PublishedDeltr, Uniform, fair_pg_rank, few
@@ -33,7 +34,7 @@ def plan(*, seeds: int | None = None, quick: bool = False) -> list[Cell]:
     beside = range(min(n_seeds, BESIDE_REPETITIONS))
     data = partial(GermanData, n_train=30, n_test=12) if quick else GermanData
     redrawn = partial(data, split="random", redrawn=True)
-    by_text = {"attributes": 20, "ratio": "exact"}
+    by_text: dict[str, Any] = {"attributes": 20, "ratio": "exact"}
     sex_text = redrawn(**by_text)
     sex_code = redrawn()
     age_text = redrawn(**by_text, group="age")

@@ -6,6 +6,8 @@ The text decides: relevance clipped at 5, weights started in ±.001. The authors
 start in ±.707 stand beside.
 """
 
+from typing import Any
+
 from experiments.cells import Cells
 from experiments.methods import (
     Deltr,
@@ -51,7 +53,7 @@ def plan(*, seeds: int | None = None, quick: bool = False) -> list[Cell]:
     clipped = SyntheticData(4.0, n_queries=n_queries)
     deltr_lams = thin(DELTR_LAMS)
 
-    sampled = {"epochs": epochs, "compiled": compiled}
+    sampled: dict[str, Any] = {"epochs": epochs, "compiled": compiled}
     cells = grid(fair_pg_rank(text, **sampled), thin(LAMS), deciding)
     cells += grid(Uniform(text), [0.0], deciding)
     for use in (0.0, 0.25, 1.0):

@@ -230,7 +230,7 @@ def sum_up(verdicts: Sequence[Verdict]) -> Verdict:
         "does not hold": ("no",),
         "cannot be tested here": ("missing",),
     }
-    outcomes = []
+    outcomes: list[Outcome] = []
     for verdict in verdicts:
         outcomes.extend(as_outcomes[verdict])
     return decide(outcomes)
