@@ -169,7 +169,7 @@ def run_race(
     if ahead is not None:
         scale = scale * ahead.unsqueeze(1)
     arrival = waiting.mul_(y)
-    inverse = factor.reciprocal_()
+    inverse = _one_over(factor)
     parts = inverse * scale
     if summed:
         parts = parts.sum(1, keepdim=True)
@@ -245,6 +245,14 @@ def _slope(race: Race, pull: Tensor, nodes: Tensor) -> Tensor:
     parts = (race.inverse * (race.arrival.unsqueeze(1) * pull)).mul_(race.scale)
     indirect = _loss_of_others(race, parts, nodes)
     return torch.real(direct - indirect).sum(-2)
+
+
+def _one_over(factor: Tensor) -> Tensor:
+    """One over each number; the factors may be overwritten."""
+    if factor.is_complex():
+        # PyTorch up to 2.6 at least makes inf of the complex reciprocal of a number near 1e-200.
+        return torch.div(torch.ones_like(factor), factor)
+    return factor.reciprocal_()
 
 
 def _loss_of_others(race: Race, parts: Tensor, nodes: Tensor) -> Tensor:
