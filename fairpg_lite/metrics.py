@@ -266,7 +266,7 @@ def average_rank(rankings: Tensor, relevance: Tensor, *, mask: Tensor | None = N
 def average_precision(
     rankings: Tensor, relevance: Tensor, *, k: int | None = None, mask: Tensor | None = None
 ) -> Tensor:
-    """Mean over the relevant documents of the precision at their position (chapter 6).
+    """Mean over the relevant documents of the precision at their position.
 
     Args:
         rankings: ``(S, …, n)``, the document at each position, padding last.
@@ -291,7 +291,7 @@ def average_precision(
 def reciprocal_rank(
     rankings: Tensor, relevance: Tensor, *, k: int | None = None, mask: Tensor | None = None
 ) -> Tensor:
-    """One over the position of the first relevant document (chapter 6).
+    """One over the position of the first relevant document.
 
     Args:
         rankings: ``(S, …, n)``, the document at each position, padding last.
