@@ -55,7 +55,7 @@ class SyntheticData:
     """Highest relevance, 5 in the paper's text and 4 in the authors' run."""
     n_queries: int = 100
     start: float = 1e-3
-    """Weights start within this distance of 0: .001, or the authors' .707, PyTorch's default."""
+    """Weights start within this distance of 0, .001, or the authors' .707, PyTorch's default."""
 
     @property
     def variant(self) -> Variant:

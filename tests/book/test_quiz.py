@@ -13,6 +13,7 @@ import torch
 import fairpg_lite as fpg
 from experiments.claims import Check, Estimate, decide
 from experiments.claims.quantities import ahead
+from experiments.claims.verdicts import look
 from fairpg_lite.sweeps import load_cells
 from tools.check_chapters import ROOT
 
@@ -288,11 +289,13 @@ def test_the_hat_of_quiz_three():
 def test_the_verdict_of_quiz_three():
     question, options = QUESTIONS["quiz-3-verdict"]
     ends = [float(end) for end in re.findall(r"\$([-+]\.\d+)\$", question)]
-    check = Check("the change", len, high=0.0)
-    outcomes = [
-        check.outcome(Estimate((low + high) / 2, low, high, "seeds"))
-        for low, high in (ends[:2], ends[2:])
-    ]
+    checks = []
+    for low, high in (ends[:2], ends[2:]):
+        # 40 repetitions: half of the interval is 2.02 standard errors.
+        error = (high - low) / 2 / 2.023
+        estimate = Estimate((low + high) / 2, low, high, "40 repetitions", error, 39)
+        checks.append(Check("the change", lambda _, e=estimate: e, high=0.0))
+    outcomes = [finding.outcome for finding in look(tuple(checks), [])]
     (right,) = [words for right, words, _ in options if right]
     assert f"{decide(outcomes).capitalize()}." == right
 

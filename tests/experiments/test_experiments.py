@@ -10,27 +10,38 @@ import torch
 from scipy import stats
 
 import fairpg_lite as fl
-from experiments import german, methods, plots, synthetic
+from experiments import german, learners, methods, plots, protocol, synthetic
 from experiments.catalogue import (
-    AGE,
+    AGE_CODE,
+    AGE_TEXT,
     CLIPPED_AT_4,
     CLIPPED_AT_5,
-    DELTR_REVERSED,
+    DELTR,
+    DELTR_CODE,
     FAIR_PG_RANK,
     FAIR_PG_RANK_EXACT,
     METHODS,
     POST_PROCESSING,
     POST_PROCESSING_WITH_FACTOR,
     SEX,
-    SEX_REDRAWN,
-    SEX_TEXT_REDRAWN,
+    SEX_CODE,
+    SEX_TEXT,
+    STARTED_WIDE,
     UNIFORM,
     VARIANTS,
     identify,
     in_order,
 )
 from experiments.learners import linear_regression
-from experiments.methods import Deltr, Fixed, PostProcessing, Uniform, fair_pg_rank
+from experiments.methods import (
+    Deltr,
+    Fixed,
+    Ideal,
+    PostProcessing,
+    PublishedDeltr,
+    Uniform,
+    fair_pg_rank,
+)
 from experiments.problems import GermanData, SyntheticData
 from experiments.summary import summarise, write_summary
 from fairpg_lite.post_processing import post_process
@@ -58,7 +69,7 @@ def random_cells(n=6):
     rng = np.random.default_rng(0)
     return [
         cell(m, lam, s, ndcg=rng.random(), d_group=rng.random(), theta=[1.0], note="x", flag=True)
-        for m in (UNIFORM.on(CLIPPED_AT_5), DELTR_REVERSED.on(CLIPPED_AT_4))
+        for m in (UNIFORM.on(CLIPPED_AT_5), DELTR_CODE.on(CLIPPED_AT_4))
         for lam in (0.0, 2.5)
         for s in range(n)
     ]
@@ -133,7 +144,7 @@ def test_names_sort_by_data_and_then_by_method():
     "unnamed",
     [
         lambda: Uniform(SyntheticData(clip=3.0)).name,
-        lambda: Uniform(GermanData(group="age", redrawn=True)).name,
+        lambda: Uniform(GermanData(group="age")).name,
         lambda: Fixed(SMALL, use=0.5).name,
         lambda: Deltr(SMALL, "both").name,
     ],
@@ -160,7 +171,8 @@ def scorer_with(theta):
         fair_pg_rank(SMALL, "exact", epochs=1),
         fair_pg_rank(GERMAN, samples=25, epochs=1, lr=0.01, lr_decay=1.0),
         *(Deltr(SMALL, gap) for gap in ("one-sided", "two-sided")),
-        Deltr(SMALL, "reversed", "relevance"),
+        PublishedDeltr(SMALL, "sgd"),
+        PublishedDeltr(SMALL, "adam"),
         Deltr(GERMAN, "one-sided"),
     ],
     ids=lambda e: e.name,
@@ -170,9 +182,6 @@ def test_the_stored_model_has_the_stored_figures(experiment):
     assert experiment(2.0, 3) == result
     scorer, parts = scorer_with(result["theta"]), experiment.problem.load(3)
     for prefix, dataset in (("", parts.test), ("train_", parts.train)):
-        if prefix and parts.train is parts.test:
-            assert not any(name.startswith("train_") for name in result)
-            continue
         for kind, deterministic in (("", False), ("sorted_", True)):
             names = ("ndcg", "d_group", "group_gap")
             found = fl.evaluate(scorer, dataset, names, deterministic=deterministic)
@@ -227,15 +236,105 @@ def test_post_processing_reads_both_ways():
     assert end["d_group_estimated"] < 1e-9 < start["d_group_estimated"]
     theirs = PostProcessing(problem, "authors")(6.0, 0)
     assert theirs["d_group"] > 1.5 * start["d_group"]
-    data = problem.load(0).test
-    guess = linear_regression(data)(data.features).detach()
-    policies = post_process(data, guess, 6.0, scaling="authors", gain=linear_gain)
-    assert theirs["d_group"] == pytest.approx(fl.evaluate(policies, data).d_group, abs=1e-12)
+    parts = problem.load(0)
+    model = linear_regression(parts.train, intercept=False)
+    guess = model(parts.test.features).detach()
+    policies = post_process(parts.test, guess, 6.0, scaling="authors", gain=linear_gain)
+    found = fl.evaluate(policies, parts.test)
+    assert theirs["d_group"] == pytest.approx(found.d_group, abs=1e-7)
 
 
-def test_post_processing_on_training_queries_only_when_asked():
-    assert "train_ndcg" not in PostProcessing(GERMAN)(0.0, 0)
-    assert "train_d_group_estimated" in PostProcessing(GERMAN, on_train=True)(0.0, 0)
+def test_an_intercept_is_one_more_weight():
+    """Without it the residuals need not have mean 0; a full one-hot coding has it anyway."""
+    data = SyntheticData(n_queries=20).load(0).train
+    for intercept in (True, False):
+        model = linear_regression(data, intercept=intercept)
+        residuals = data.relevance - model(data.features).detach()
+        assert (data.features.T @ residuals).abs().max() < 1e-8 * len(residuals)
+        assert (abs(residuals.mean()) < 1e-10) == intercept
+    people = GERMAN.load(0).train
+    both = [linear_regression(people, intercept=x)(people.features) for x in (True, False)]
+    assert torch.allclose(*both, atol=1e-8)
+
+
+def test_what_is_trained_on_does_not_judge():
+    for problem in (SMALL, GermanData(split="random", redrawn=True, n_train=12, n_test=6)):
+        for seed in (0, 3):
+            parts = problem.load(seed)
+            assert not set(map(tuple, parts.train.features.tolist())) & set(
+                map(tuple, parts.test.features.tolist())
+            )
+
+
+def test_published_deltr_goes_downhill_and_keeps_the_best_rate():
+    """Against the optimum of the same loss: never below it, and near it at a small lambda."""
+    parts = SMALL.load(0)
+    for lam in (0.0, 10.0):
+        start = methods.initial_scorer(parts.train, 0)
+        found = learners.deltr_as_published(parts.train, lam, scorer=start)
+        best = learners.deltr(
+            parts.train, lam, scorer=methods.initial_scorer(parts.train, 0), gap="two-sided"
+        )
+        batch = next(iter(parts.train.batches(8)))
+        losses = []
+        for scorer in (found.scorer, best):
+            loss = learners.deltr_loss(
+                scorer(batch.features), batch.relevance, batch.groups, lam, gap="two-sided"
+            )
+            losses.append(loss.mean().item())
+        assert found.loss == pytest.approx(losses[0], abs=1e-9)
+        assert losses[1] - 1e-9 <= losses[0] < losses[1] + 0.1
+        assert found.rate in learners.RATES
+
+
+@pytest.mark.parametrize("gap", ["one-sided", "two-sided", "reversed"])
+def test_the_slope_of_published_deltr_is_autograds(gap):
+    batch = next(iter(SMALL.load(0).train.batches(8)))
+    contrasts = learners._contrasts((batch.groups == 1).numpy())
+    generator = torch.Generator().manual_seed(0)
+    for query in range(8):
+        weights = torch.randn(2, generator=generator, dtype=torch.float64, requires_grad=True)
+        scores = batch.features[query] @ weights
+        loss = learners.deltr_loss(
+            scores, batch.relevance[query], batch.groups[query], 7.0, gap=gap
+        )
+        loss.backward()
+        slope = learners._deltr_slope(
+            batch.features[query].numpy(),
+            batch.relevance[query].softmax(-1).numpy(),
+            contrasts[query],
+            weights.detach().numpy()[:, None],
+            7.0,
+            gap,
+        )
+        assert slope[:, 0] == pytest.approx(weights.grad.numpy())
+
+
+def test_ideal_lists_by_loops():
+    """The whole group with more merit first, and by relevance: NDCG 1."""
+    assert Ideal(SMALL, "relevance")(0.0, 0)["ndcg"] == pytest.approx(1.0)
+    found = Ideal(SMALL, "group")(0.0, 0)
+    gaps = []
+    for query in SMALL.load(0).test:
+        sides = [query.relevance[query.groups == g] for g in (0, 1)]
+        if min(len(side) for side in sides) == 0:
+            gaps.append(0.0)
+            continue
+        means = [side.mean().item() for side in sides]
+        top = int(means[1] > means[0])
+        bias = fl.position_bias(10, dtype=torch.float64)
+        first = len(sides[top])
+        paid = {top: bias[:first].mean().item(), 1 - top: bias[first:].mean().item()}
+        gaps.append(abs(paid[0] / means[0] - paid[1] / means[1]))
+    assert found["group_gap"] == pytest.approx(np.mean(gaps), abs=1e-9)
+
+
+def test_the_exposure_ratio_of_equal_treatment():
+    """Sorted or not, a model that pays everybody alike pays per merit by merit alone."""
+    batch = next(iter(SMALL.load(0).test.batches(8)))
+    even = torch.ones_like(batch.relevance)
+    merits = [batch.relevance[batch.groups == g].mean().item() for g in (0, 1)]
+    assert methods.exposure_ratio(even, batch) == pytest.approx(merits[0] / merits[1])
 
 
 def test_the_uniform_policy_pays_everybody_the_mean():
@@ -261,7 +360,7 @@ def test_fixed_queries_are_shared_and_redrawn_ones_are_not():
 @pytest.mark.parametrize("module", [synthetic, german])
 def test_a_plan_is_complete_and_its_methods_have_names(module):
     cells = module.plan()
-    assert max(c.seed for c in cells) == 19
+    assert max(c.seed for c in cells) == 39
     assert len({c.path("") for c in cells}) == len(cells)
     for c in cells:
         method, variant = identify(c.experiment.name)
@@ -269,8 +368,10 @@ def test_a_plan_is_complete_and_its_methods_have_names(module):
         assert variant in VARIANTS
     assert {identify(c.experiment.name).method for c in cells} >= {
         FAIR_PG_RANK,
-        *methods.POST_PROCESSING_BY_SCALING.values(),
-        *methods.DELTR_BY_GAP.values(),
+        POST_PROCESSING,
+        POST_PROCESSING_WITH_FACTOR,
+        DELTR,
+        DELTR_CODE,
         UNIFORM,
     }
     assert pickle.loads(pickle.dumps(cells[0])) == cells[0]
@@ -283,17 +384,21 @@ def test_the_papers_lambdas():
     def lams(module, name):
         return sorted({c.lam for c in module.plan(seeds=1) if c.experiment.name == name})
 
-    for name in (
-        FAIR_PG_RANK.on(CLIPPED_AT_5),
-        FAIR_PG_RANK.on(CLIPPED_AT_4),
-        FAIR_PG_RANK_EXACT.on(CLIPPED_AT_5),
-    ):
-        assert lams(synthetic, name) == [0, 1, 3, 5, 8, 10, 12, 15, 17, 18, 20, 25]
-    text = [0, 0.1, 0.3, 1, 3, 10, 25]
+    for variant in (CLIPPED_AT_5, STARTED_WIDE, CLIPPED_AT_4):
+        found = lams(synthetic, FAIR_PG_RANK.on(variant))
+        assert found == [0, 1, 3, 5, 8, 10, 15, 25]
+    assert len(lams(synthetic, FAIR_PG_RANK_EXACT.on(CLIPPED_AT_5))) == 12
+    text = [0, 0.1, 0.3, 1, 3, 5, 10, 25]
     assert lams(german, FAIR_PG_RANK.on(SEX)) == [*text, 50, 100]
-    for variant in (SEX_REDRAWN, SEX_TEXT_REDRAWN, AGE):
+    for variant in (SEX_CODE, SEX_TEXT, AGE_TEXT, AGE_CODE):
         assert lams(german, FAIR_PG_RANK.on(variant)) == text
     assert lams(synthetic, POST_PROCESSING.on(CLIPPED_AT_5))[-3:] == [10, 100, 1000]
+    # The text's, and as many for everybody.
+    deltr = [0, *(10.0**k for k in range(7))]
+    for module, variant in ((synthetic, CLIPPED_AT_5), (german, SEX_TEXT)):
+        assert lams(module, DELTR.on(variant)) == deltr
+        for method in (FAIR_PG_RANK, POST_PROCESSING, DELTR):
+            assert len(lams(module, method.on(variant))) == protocol.GRID_SIZE
 
 
 # Figures

@@ -53,14 +53,15 @@ def test_the_summary_is_that_of_the_cells(quick):
     assert f"| {row['ndcg']} |" in (quick / "summary.md").read_text("utf-8")
 
 
-def test_a_note_on_numbers_that_were_added_stays(quick, tmp_path):
-    """It is said of rows that a second run keeps."""
+def test_a_table_of_an_earlier_protocol_is_refused(quick, tmp_path, capsys):
+    """Runs of two protocols must not end in one table; --overwrite makes it anew."""
     out = shutil.copytree(quick, tmp_path / "out")
     sidecar = out / "table.json"
-    note = {"added": "lottery_... was computed later"}
-    sidecar.write_text(json.dumps(json.loads(sidecar.read_text()) | note))
-    assert main(["synthetic", "--quick", "--out", str(out)]) == 0
-    assert json.loads(sidecar.read_text())["added"] == note["added"]
+    earlier = json.loads(sidecar.read_text())
+    assert earlier.pop("protocol") == 2
+    sidecar.write_text(json.dumps(earlier))
+    assert main(["synthetic", "--quick", "--out", str(out)]) == 2
+    assert "python -m experiments synthetic --quick --overwrite" in capsys.readouterr().err
 
 
 def test_a_second_run_computes_nothing_and_a_lost_cell_is_made_again(quick, monkeypatch, capsys):
@@ -76,11 +77,11 @@ def test_a_second_run_computes_nothing_and_a_lost_cell_is_made_again(quick, monk
     monkeypatch.setattr(methods.PostProcessing, "__call__", None)
     call = ["synthetic", "--quick", "--out", str(quick)]
     rows = before["table.csv"].decode().splitlines(keepends=True)
-    lost = [row for row in rows if not row.startswith(f"{FAIR},12.0,1,")]
+    lost = [row for row in rows if not row.startswith(f"{FAIR},8.0,1,")]
     assert len(lost) == len(rows) - 1
     (quick / "table.csv").write_text("".join(lost))
     assert main(call) == 0
-    assert ran == [(FAIR, 12.0, 1)]
+    assert ran == [(FAIR, 8.0, 1)]
 
     def without_seconds(text):
         return [line.rsplit(",", 2)[0] for line in text.decode().splitlines()]
@@ -103,8 +104,8 @@ def test_ctrl_c_in_a_training_stores_nothing_of_it(quick, tmp_path, monkeypatch,
     """A real SIGINT, in the second epoch of the fourth training."""
     trainings = []
 
-    def initial_scorer(dataset, seed):
-        scorer = whole(dataset, seed)
+    def initial_scorer(dataset, seed, start):
+        scorer = whole(dataset, seed, start)
         trainings.append(0)
 
         def press_ctrl_c(*_):

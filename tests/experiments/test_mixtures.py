@@ -10,7 +10,15 @@ import fairpg_lite as fl
 from experiments import mixtures, plots
 from experiments.catalogue import CLIPPED_AT_5, FAIR_PG_RANK, UNIFORM
 from experiments.cells import MissingCellsError
-from experiments.mixtures import CHANCES, TEMPERATURES, lottery_line, temperature_line
+from experiments.mixtures import (
+    CHANCES,
+    COLDER,
+    TEMPERATURES,
+    WARMER,
+    lottery_line,
+    temperature_line,
+)
+from experiments.optimum import whole_batch
 from experiments.problems import GermanData, SyntheticData
 from fairpg_lite.policy import FixedRanking
 
@@ -56,10 +64,12 @@ def test_a_lottery_is_what_the_evaluator_says_of_a_mixture(problem, ranking):
     for k in (0, 6, 18):
         both = mixed_with_random_lists(policies, CHANCES[k])
         assert stored[k] == pytest.approx(fl.evaluate(both, dataset).d_group, abs=1e-8)
-    matrices = [fl.DoublyStochastic(policy.position_probs()) for policy in policies]
-    assert stored == pytest.approx(
-        mixtures.lottery_of(matrices, dataset)["lottery_d_group"], abs=1e-7
-    )
+    exposure = torch.stack([policy.exposure() for policy in policies])
+    by_exposure = mixtures.lottery_of(exposure, whole_batch(dataset))
+    assert stored == pytest.approx(by_exposure["lottery_d_group"], abs=1e-7)
+    assert by_exposure["ndcg"] == pytest.approx(fl.evaluate(policies, dataset).ndcg, abs=1e-7)
+    if ranking:  # sorting a sorted list changes nothing
+        assert by_exposure["sorted_lottery_d_group"] == by_exposure["lottery_d_group"]
 
 
 @settings(max_examples=20, deadline=None)
@@ -134,7 +144,10 @@ def test_lines_read_back():
     assert ranking[:, 0] == pytest.approx([0.95, 0.03])
     heated = temperature_line(cells_by_hand(), FAIR)
     assert heated.iloc[0].tolist() == pytest.approx([0, 1.0, 0.9, 0.02])
-    assert len(heated) == 2 * (1 + len(TEMPERATURES))
+    assert len(heated) == 2 * (1 + len(WARMER))
+    whole = mixtures.heated(cells_by_hand()[0]["result"])
+    assert whole.shape == (2, 1 + len(TEMPERATURES))
+    assert whole[0].tolist().index(0.9) == len(COLDER)
     with pytest.raises(MissingCellsError):
         lottery_line(cells_by_hand(), "nobody", 3.0)
 
@@ -147,4 +160,4 @@ def test_the_panel_draws_both_lines():
     lottery = drawn["PG-Rank in a lottery"]
     assert lottery.get_xdata()[0] == pytest.approx(0.02)
     assert lottery.get_ydata()[-1] == pytest.approx(0.5)
-    assert len(drawn["PG-Rank, temperature"].get_xdata()) == 1 + len(TEMPERATURES)
+    assert len(drawn["PG-Rank, temperature"].get_xdata()) == 1 + len(WARMER)

@@ -77,8 +77,8 @@ class Check:
             estimate: What was measured.
 
         Returns:
-            The two-sided p-value of the nearest edge: of the edge that was crossed, or, inside the
-            region, the larger of both edges' p-values.
+            The two-sided p-value of the edge that was crossed, or, inside the region, the larger
+            one of both edges.
         """
 
         def edge(place: float) -> float:
