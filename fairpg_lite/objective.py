@@ -82,8 +82,8 @@ class Objective:
     """How exposure gets its gradient, "sample" as in the paper, "exact", or a function of policy,
     position bias and generator (`Estimator`).
 
-    A rule of thumb, measured for 10 to 100 documents: "exact" takes as long as 2 to 20 rankings
-    while scores lie a few units apart, as 10 to 80 where they lie 10 or 20 apart, and as 30 to
+    A rule of thumb, measured for 10 to 1,000 documents: "exact" takes as long as 2 to 20 rankings
+    while scores lie a few units apart, as 10 to 80 where they lie 10 or 20 apart, and as 20 to
     1,500 with a cut-off; in that time it has at most a twentieth of the error of any sampled
     gradient, and mostly a thousandth or less. "sample" is for utilities that are no functions of
     exposure, and for steps that must be quicker than that."""
