@@ -66,7 +66,7 @@ def test_what_is_above_the_cap_counts_as_the_cap():
 @pytest.mark.parametrize("alpha", [0.05, 0.2])
 @pytest.mark.parametrize("draw", ["rare", "even", "two-valued"])
 def test_the_bound_is_too_low_no_oftener_than_promised(draw, alpha):
-    """4,000 samples of distributions on which intervals are wont to fail."""
+    """4,000 samples of distributions on which intervals tend to fail."""
     generator = np.random.default_rng(1)
     shape = (4000, 60)
     if draw == "rare":  # one in fifty is large: the normal interval often sees none
