@@ -36,7 +36,13 @@ NO_BROWSER = f"no browser: none of {', '.join(NAMES)} is on the PATH"
 SLOW = {"cluster", "scheduler", "checkout", "run_with", "process", "found"}
 
 # What is built or installed in the checkout has tests and notebooks of its own.
-collect_ignore_glob = ["_build/*", ".venv*/*", "build/*"]
+# The last makes stored values with libraries that are not installed here.
+collect_ignore_glob = [
+    "_build/*",
+    ".venv*/*",
+    "build/*",
+    "tests/fixtures/other_libraries.py",
+]
 
 
 def pytest_configure(config):

@@ -69,7 +69,7 @@ class Options:
     gain: str | Gain = "exponential"
     """Gain of a relevance, in NDCG."""
     merit: str | Merit = "identity"
-    """Merit of a relevance, in the disparities, or "column:NAME"."""
+    """What the disparities take for merit, a function of relevance or the name of a column."""
     max_grade: float = 4.0
     """Top of the scale, in ERR."""
     position_bias: Tensor | None = None
@@ -179,7 +179,7 @@ class Measure:
     """The plain function of exposure, merit, groups and mask, of a measure that is one; queries of
     such a measure can be pooled."""
     least: float = 0.0
-    """The least value that it can have, of a disparity: no budget can be below."""
+    """The least value that a disparity can have; no budget can be below."""
 
     @property
     def disparity(self) -> Disparity | None:

@@ -66,7 +66,7 @@ def gains_of(where: str, relevance: Tensor, gain: str | Gain, mask: Tensor | Non
     return gains if mask is None else torch.where(mask, gains, 0.0)
 
 
-#: "column:NAME" is the merit that a column of the dataset says.
+#: How the name of a merit begins that is a column of the dataset.
 COLUMN = "column:"
 
 

@@ -367,7 +367,7 @@ def several_groups(draw: Draw) -> Question:
             if merits[i] > merits[j]:
                 total += max(0.0, ratios[i] - ratios[j])
     return Question(
-        14,
+        15,
         f"Three groups have the mean merits {listed(merits)} and the ratios of exposure to merit "
         f"{listed(ratios)}. What is the mean of $D_{{group}}$ over the three pairs? Who "
         "chooses the "
@@ -379,13 +379,69 @@ def several_groups(draw: Draw) -> Question:
     )
 
 
+def certified_on_a_path(draw: Draw) -> Question:
+    delta = draw.choice([0.010, 0.012, 0.015])
+    bounds = sorted(draw.randint(3, 9) / 1000 for _ in range(draw.choice([2, 3])))
+    bounds += [delta + 0.003, delta - 0.001]
+    certified = 0
+    while bounds[certified] <= delta:
+        certified += 1
+    return Question(
+        14,
+        "Policies stand on a path from the fairest to the most useful. Their upper bounds of the "
+        f"mean disparity, each at level .1, are {listed(bounds)}, and the budget is {delta}. Which "
+        "are certified by fixed-sequence testing, and why is the last one not?",
+        f"The first {certified}. The test stops at the first bound above the budget; whoever went on "
+        "would test several policies at level .1 each, and be wrong more often than that.",
+        4,
+        {"bounds": bounds, "delta": delta, "certified": certified},
+    )
+
+
+def users_for_an_error(draw: Draw) -> Question:
+    deviation = draw.choice([0.04, 0.06, 0.08])
+    error = draw.choice([0.002, 0.004])
+    users = round((deviation / error) ** 2)
+    return Question(
+        16,
+        "Every user sees one list drawn from the same policy, and the gap between two groups varies "
+        f"from list to list with a standard deviation of {deviation}. After how many users is the "
+        f"standard error of the mean gap {error}? From few lists the disparity, which counts only "
+        "one direction, is too high on average: why?",
+        f"({deviation}/{error})² = {users}. Noise that makes the gap larger is counted, and noise "
+        "that would make it negative is cut off at 0.",
+        4,
+        {"deviation": deviation, "error": error, "users": users},
+    )
+
+
+def weighted_clicks(draw: Draw) -> Question:
+    lists = draw.choice([200, 400, 500])
+    clicks = draw.choice([12, 18, 30])
+    first = draw.choice([0.1, 0.2, 0.3])
+    propensity = first + (1 - first) * 0.5
+    relevance = clicks / (lists * propensity)
+    return Question(
+        17,
+        f"An old policy put a document at position 1 with probability {first}, else at position 3. "
+        "Readers look at position j with probability 1/log2(1 + j). The document was clicked "
+        f"{clicks} times in {lists} lists. Estimate its relevance by inverse propensity scoring. "
+        "What does the click rate estimate instead?",
+        f"The propensity is {first} + {1 - first:.1f} · .5 = {three(propensity)}, so the estimate is "
+        f"{three(relevance)}. The rate estimates relevance times propensity: the old policy's favour "
+        "is built in.",
+        4,
+        {"lists": lists, "clicks": clicks, "first": first, "relevance": relevance},
+    )
+
+
 def cells_and_workers(draw: Draw) -> Question:
     cells = draw.choice([24, 30, 36])
     workers = draw.choice([5, 7, 8, 9])
     seconds = draw.choice([10, 20, 40])
     rounds = -(-cells // workers)
     return Question(
-        15,
+        18,
         f"A sweep has {cells} cells of {seconds} s each. How long does it take on "
         f"{workers} workers, "
         "not counting their start, and how many more workers make it faster?",
@@ -412,7 +468,10 @@ TEMPLATES: tuple[Callable[[Draw], Question], ...] = (
     fairness_of_a_lottery,
     undefined_queries,
     interval_and_verdict,
+    certified_on_a_path,
     several_groups,
+    users_for_an_error,
+    weighted_clicks,
     cells_and_workers,
 )
 

@@ -302,15 +302,18 @@ def printed_rows():
         for cell in book.cells
         if cell.cell_type == "code"
         for output in cell.outputs
-        if "class='board'" in output.get("data", {}).get("text/html", "")
+        if "class='claims'" in output.get("data", {}).get("text/html", "")
     ]
     (page,) = pages
-    return [_printed(row) for row in re.findall(r"<tr id='claim-.*?</tr>", page, re.S)]
+    return [
+        _printed(row)
+        for row in re.findall(r"<details class='claim .*?</div></details>", page, re.S)
+    ]
 
 
 def _printed(row):
-    name = re.search(r"claim-(\w+)", row).group(1)
-    verdict = re.search(r"class='verdict [\w-]+'>.&nbsp;([^<]+)<", row).group(1)
+    name = re.search(r"id='claim-(\w+)'", row).group(1)
+    verdict = re.search(r"class='claim-verdict'>([^<]+)<", row).group(1)
     own = re.sub(r"<details>.*?</details>", "", row, flags=re.S)
     own = own.split("<p class='code'>")[0]
     found = re.findall(
