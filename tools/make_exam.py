@@ -391,8 +391,8 @@ def certified_on_a_path(draw: Draw) -> Question:
         "Policies stand on a path from the fairest to the most useful. Their upper bounds of the "
         f"mean disparity, each at level .1, are {listed(bounds)}, and the budget is {delta}. Which "
         "are certified by fixed-sequence testing, and why is the last one not?",
-        f"The first {certified}. The test stops at the first bound above the budget; whoever went on "
-        "would test several policies at level .1 each, and be wrong more often than that.",
+        f"The first {certified}. The test stops at the first bound above the budget; whoever went "
+        "on would test several policies at level .1 each, and be wrong more often than that.",
         4,
         {"bounds": bounds, "delta": delta, "certified": certified},
     )
@@ -404,9 +404,9 @@ def users_for_an_error(draw: Draw) -> Question:
     users = round((deviation / error) ** 2)
     return Question(
         16,
-        "Every user sees one list drawn from the same policy, and the gap between two groups varies "
-        f"from list to list with a standard deviation of {deviation}. After how many users is the "
-        f"standard error of the mean gap {error}? From few lists the disparity, which counts only "
+        "Every user sees one list drawn from the same policy, and the gap between two groups "
+        f"varies from list to list with a standard deviation of {deviation}. After how many users "
+        f"is the standard error of the mean gap {error}? From few lists the disparity, which counts only "
         "one direction, is too high on average: why?",
         f"({deviation}/{error})² = {users}. Noise that makes the gap larger is counted, and noise "
         "that would make it negative is cut off at 0.",
@@ -427,9 +427,9 @@ def weighted_clicks(draw: Draw) -> Question:
         "Readers look at position j with probability 1/log2(1 + j). The document was clicked "
         f"{clicks} times in {lists} lists. Estimate its relevance by inverse propensity scoring. "
         "What does the click rate estimate instead?",
-        f"The propensity is {first} + {1 - first:.1f} · .5 = {three(propensity)}, so the estimate is "
-        f"{three(relevance)}. The rate estimates relevance times propensity: the old policy's favour "
-        "is built in.",
+        f"The propensity is {first} + {1 - first:.1f} · .5 = {three(propensity)}, so the estimate "
+        f"is {three(relevance)}. The rate estimates relevance times propensity: the old policy's "
+        "favour is built in.",
         4,
         {"lists": lists, "clicks": clicks, "first": first, "relevance": relevance},
     )
