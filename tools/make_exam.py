@@ -406,8 +406,8 @@ def users_for_an_error(draw: Draw) -> Question:
         16,
         "Every user sees one list drawn from the same policy, and the gap between two groups "
         f"varies from list to list with a standard deviation of {deviation}. After how many users "
-        f"is the standard error of the mean gap {error}? From few lists the disparity, which counts "
-        "only one direction, is too high on average: why?",
+        f"is the standard error of the mean gap {error}? From few lists the disparity, which "
+        "counts only one direction, is too high on average: why?",
         f"({deviation}/{error})² = {users}. Noise that makes the gap larger is counted, and noise "
         "that would make it negative is cut off at 0.",
         4,
