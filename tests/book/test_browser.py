@@ -215,9 +215,9 @@ def test_the_first_page_leads_to_the_book(window, built_book):
 def test_the_first_page_can_be_moved(window, built_book):
     """Its explorable is alive in the built book; tests/book/test_explorables.py has the rest."""
     page = window.open(built_book / "book" / "intro.html").page
-    figure = page.locator("figure.explorable#explore-candidates")
+    figure = page.locator("figure.explorable#explore-list")
     before = figure.locator(".xp-headline").inner_text()
-    figure.get_by_label("temperature").press("End")
+    figure.get_by_label("how much is left to chance").press("End")
     assert figure.locator(".xp-headline").inner_text() != before
     assert not figure.locator(".xp-room > img").is_visible()
     assert window.complaints == []
