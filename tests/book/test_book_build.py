@@ -61,7 +61,7 @@ def test_formulas_were_drawn_when_the_book_was_built(built_book):
 def test_figures_have_their_words(built_book):
     page = (built_book / "book" / "01_ten_candidates.html").read_text()
     images = re.findall(r'<img\b[^>]*src="(?:\.\./_images|data:)[^>]*>', page)
-    assert len(images) > 10
+    assert len(images) >= 3
     assert all(re.search(r'alt="[^"]{20,}"', image) for image in images)
 
 
