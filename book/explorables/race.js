@@ -11,7 +11,7 @@ fairpg.mount("explore-race", (box) => {
     ["Sit with one runner", "Suppose that your runner arrives now. Each rival is already there or not, like a coin of its own: the chance is one minus exp(-rate × time)."],
     ["All times at once", "Let that moment sweep from early to late. Density times mean attention, added up, is the exact exposure: no list was drawn."],
   ];
-  let step = 0, scores = [...SCORES], times = null, firsts, drawn, sums, me = 2, moment = 0.5, frame = 0;
+  let step = 0, scores = [...SCORES], times = null, firsts, drawn, me = 2, moment = 0.5, frame = 0;
 
   // Lanes: the clock runs to the right, logarithmic; on the Gumbel clock the winner is at the right.
   const clock = (t) => Math.min(1, Math.max(0, Math.log(t / FAST) / Math.log(SLOW / FAST)));
@@ -150,7 +150,6 @@ fairpg.mount("explore-race", (box) => {
   }
   function reset() {
     firsts = NAMES.map(() => 0);
-    sums = NAMES.map(() => 0);
     drawn = 0;
     times = null;
   }
@@ -163,7 +162,6 @@ fairpg.mount("explore-race", (box) => {
       for (let k = 0; k < batch; k++) {
         times = runTimes();
         firsts[order(times)[0]]++;
-        order(times).forEach((i, j) => { sums[i] += BIAS[j]; });
         drawn++;
       }
       left -= batch;

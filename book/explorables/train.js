@@ -11,7 +11,7 @@ fairpg.mount("explore-train", (box) => {
   // The query whose people are shown: the first in which both groups have at least three.
   const shown = queries.find((q) => [0, 1].every((g) => q.groups.filter((x) => x === g).length >= 3));
   const people = shown.merit.map((_, i) => i).sort((i, j) => shown.merit[j] - shown.merit[i]);
-  let lam = 0, weights = [0, 0], kind = "d", lists = 0, paths = [], runs = [], frame = 0;
+  let lam = 0, weights = [0, 0], kind = "d", paths = [], runs = [], frame = 0;
 
   // The map: a canvas for the colours, and over it an SVG for paths and the point.
   const canvas = h("canvas", { width: points, height: points, "aria-hidden": "true" });
