@@ -36,8 +36,6 @@ NEED_A_CHECK = {
 }
 NEED_A_FIGURE = {
     *NEED_A_CHECK,
-    "07_fair_pg_rank",
-    "08_variance",
     "11_individual_fairness",
     "12_german_credit",
     "13_scoreboard",
@@ -47,7 +45,10 @@ NEED_A_FIGURE = {
     "17_clicks",
     "18_cluster",
 }
-EXECUTED = [path for path in chapters() if path.stem[:2] in {"01", "02", "03", "04", "05", "06"}]
+# Chapter 7 runs alone, too, but its optimum takes too long to be found twice in one suite.
+EXECUTED = [
+    path for path in chapters() if path.stem[:2] in {"01", "02", "03", "04", "05", "06", "08"}
+]
 
 CHECK = {"hide-cell", "remove-cell"}
 FIGURE = {"hide-input", "remove-input"}
