@@ -37,7 +37,6 @@ NEED_A_FIGURE = {
     "06_policy_gradient",
     "07_fair_pg_rank",
     "08_variance",
-    "11_individual_fairness",
     "13_scoreboard",
     "14_budgets",
     "15_other_demands",
