@@ -67,20 +67,20 @@ VARIANTS = (
     SEX,
 )
 
-# Group fairness
-FAIR_PG_RANK = Method("fair_pg_rank-sample", "Fair-PG-Rank", "blue", "o")
-FAIR_PG_RANK_EXACT = Method("fair_pg_rank-exact", "Fair-PG-Rank, exact gradient", "sky", "P")
-POST_PROCESSING = Method("post_processing-definition", "post-processing (definition)", "green", "s")
+# Group fairness. Blue and orange belong to the groups in every figure, so no method has them.
+FAIR_PG_RANK = Method("fair_pg_rank-sample", "Fair-PG-Rank", "green", "o")
+FAIR_PG_RANK_EXACT = Method("fair_pg_rank-exact", "Fair-PG-Rank, exact gradient", "green", "s")
+POST_PROCESSING = Method("post_processing-definition", "post-processing (definition)", "sky", "s")
 POST_PROCESSING_WITH_FACTOR = Method(
-    "post_processing-authors", "post-processing (with the factor)", "orange", "D"
+    "post_processing-authors", "post-processing (with the factor)", "amber", "D"
 )
 POST_PROCESSING_INTERCEPT = Method(
-    "post_processing-intercept", "post-processing (estimates with an intercept)", "amber", "p"
+    "post_processing-intercept", "post-processing (estimates with an intercept)", "sky", "p"
 )
 DELTR = Method("deltr-text", "DELTR (text: two-sided, SGD)", "pink", "^")
-DELTR_CODE = Method("deltr-code", "DELTR (code: reversed, Adam)", "grey", "v")
-DELTR_OPTIMUM = Method("deltr-two_sided", "DELTR (two-sided, to its optimum)", "amber", "<")
-DELTR_ONE_SIDED = Method("deltr-one_sided", "DELTR (its own penalty, to its optimum)", "sky", ">")
+DELTR_CODE = Method("deltr-code", "DELTR (code: reversed, Adam)", "pink", "v")
+DELTR_OPTIMUM = Method("deltr-two_sided", "DELTR (two-sided, to its optimum)", "pink", "<")
+DELTR_ONE_SIDED = Method("deltr-one_sided", "DELTR (its own penalty, to its optimum)", "pink", ">")
 UNIFORM = Method("uniform", "uniform policy")
 X1_ALONE = Method("fixed-0", "x₁ alone, not learned")
 X1_AND_SOME_X2 = Method("fixed-0.25", "x₁ and a quarter of x₂, not learned")

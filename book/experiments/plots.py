@@ -1,10 +1,12 @@
 """Curves and panels of the paper's figures, from stored cells (chapters 9, 11 and 12)."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from matplotlib.patches import Rectangle
+from torch import Tensor
 
 from experiments.catalogue import (
     FAIR_PG_RANK,
@@ -76,49 +78,100 @@ def theta_grid(dataset: RankingDataset, reach: tuple[float, float], steps: int) 
     )
 
 
-def tradeoff_panel(
-    ax: Any, cells: Cells, *, methods: Iterable[Method], lines: bool = False
-) -> None:
-    """NDCG against D_group along lambda (Figure 1 c); larger markers: larger lambda; bars: one sd.
+def method_line(
+    ax: Any, cells: Cells, method: Method, *, is_sorted: bool = False, upto: float = np.inf
+) -> tuple[np.ndarray, np.ndarray]:
+    """A method's NDCG against D_group along lambda, means over seeds; the last mark is large.
 
     Args:
         ax: Matplotlib axes to draw on.
         cells: Cells on one version of the data.
-        methods: Whose points to draw, each in its own look.
-        lines: Whether to add PG-Rank in a lottery with random lists, and at a rising temperature.
+        method: Whose line to draw, in its look.
+        is_sorted: Whether its sorted lists are judged (hollow marks, dotted) or its policy.
+        upto: The largest lambda that is drawn.
+
+    Returns:
+        D_group and NDCG of the points, in the order of lambda.
+    """
+    chosen = [cell for cell in of_method(cells, method) if cell["lam"] <= upto]
+    prefix = "sorted_" if is_sorted else ""
+    x = curve(chosen, prefix + "d_group").mean
+    y = curve(chosen, prefix + "ndcg").mean
+    colour = PALETTE[method.colour]
+    look = {"color": colour, "marker": method.marker, "mfc": "white" if is_sorted else colour}
+    ax.plot(x, y, ls=":" if is_sorted else "-", ms=4, **look)
+    ax.plot(x[-1], y[-1], ms=9, **look)
+    return x, y
+
+
+def baseline_lines(ax: Any, cells: Cells, *, upto: int | None = None) -> None:
+    """PG-Rank mixed with random lists (dashed) and at a rising temperature (dash-dotted).
+
+    Args:
+        ax: Matplotlib axes to draw on.
+        cells: Cells of Fair-PG-Rank and of the uniform policy on one version of the data.
+        upto: How many steps of each line to draw; None draws all.
     """
     cells = list(cells)
-    if lines:
-        name = of_method(cells, FAIR_PG_RANK)[0]["experiment"]
-        _draw_line(ax, lottery_line(cells, name), "--", "PG-Rank in a lottery")
-        _draw_line(ax, temperature_line(cells, name), "-.", "PG-Rank, temperature")
-    for method in methods:
-        chosen = of_method(cells, method)
-        across = curve(chosen, "d_group")
-        up = curve(chosen, "ndcg")
-        colour = PALETTE[method.colour]
-        ax.errorbar(
-            across.mean,
-            up.mean,
-            up.sd,
-            across.sd,
-            label=method.label,
-            color=colour,
-            marker=method.marker,
-            markersize=4,
-            linewidth=1.3,
-            elinewidth=0.7,
-        )
-        n_lams = len(across.lams)
-        sizes = 16 + 70 * np.arange(n_lams) / max(n_lams - 1, 1)
-        ax.scatter(across.mean, up.mean, sizes, color=colour, marker=method.marker, zorder=3)
-    ax.set(xlabel=MEASURES["d_group"].axis_label, ylabel=MEASURES["ndcg"].axis_label)
+    name = of_method(cells, FAIR_PG_RANK)[0]["experiment"]
+    for line, dashes in ((lottery_line(cells, name), "--"), (temperature_line(cells, name), "-.")):
+        mean = line.groupby("step")[["d_group", "ndcg"]].mean()[:upto]
+        ax.plot(mean["d_group"], mean["ndcg"], dashes, color=PALETTE["grey"], lw=1.4, zorder=1)
 
 
-def _draw_line(ax: Any, line: Any, dashes: str, label: str) -> None:
-    """The mean over seeds of a table of `lottery_line` or `temperature_line`."""
-    mean = line.groupby("step")[["d_group", "ndcg"]].mean()
-    ax.plot(mean["d_group"], mean["ndcg"], dashes, label=label, color="#3A3F45", lw=1.2, zorder=1)
+def theta_map(ax: Any, landscape: Achieved, path: np.ndarray, at: np.ndarray) -> None:
+    """The map of D_group over two weights, with the models along lambda (chapter 9).
+
+    Args:
+        ax: Matplotlib axes to draw on.
+        landscape: What `theta_grid` returns.
+        path: The weights ``(L, 2)`` of all models, drawn as small dots.
+        at: The weights ``(2,)`` of the model that is marked.
+    """
+    grid = landscape.weights
+    reach = (grid[0], grid[-1])
+    drawn = ax.contourf(grid, grid, landscape.d_group, levels=12, cmap="cividis")
+    label = MEASURES["d_group"].math_label
+    bar = ax.figure.colorbar(drawn, ax=ax, location="top", shrink=0.8, label=label)
+    bar.set_ticks([0, 0.005, 0.01])
+    ax.plot(reach, reach, color="white", ls=":", lw=1.2)
+    ax.plot(*path.T, ".-", color="white", lw=0.8, ms=4)
+    ax.plot(*at, "P", color=PALETTE[FAIR_PG_RANK.colour], mec="white", ms=13)
+    ax.set(xlim=reach, ylim=reach, xlabel="$\\theta_1$", ylabel="$\\theta_2$")
+    ax.set_aspect("equal")
+    ax.grid(visible=False)
+
+
+def drawn_lists(ax: Any, rankings: Tensor, relevance: Tensor, is_minority: Tensor) -> None:
+    """Some lists as rows of boxes, in the colours of the groups, stronger with more relevance.
+
+    Args:
+        ax: Matplotlib axes to draw on.
+        rankings: ``(S, n)``, the document at each position.
+        relevance: ``(n,)``, printed in the boxes.
+        is_minority: ``(n,)``, whose boxes are orange and whose numbers are bold.
+    """
+    for row, ranking in enumerate(rankings.tolist()):
+        for position, document in enumerate(ranking, start=1):
+            in_minority = bool(is_minority[document])
+            colour = PALETTE["orange" if in_minority else "blue"]
+            value = relevance[document].item()
+            corner = (position - 0.46, row + 0.08)
+            strength = 0.08 + 0.1 * value
+            ax.add_patch(Rectangle(corner, 0.92, 0.84, color=colour, alpha=strength, lw=0))
+            ax.text(
+                position,
+                row + 0.5,
+                f"{value:.1f}",
+                ha="center",
+                va="center",
+                fontsize=9.5,
+                weight="bold" if in_minority else "normal",
+            )
+    count, length = rankings.shape
+    ax.set(xlim=(0.4, length + 0.6), ylim=(count, 0), xticks=range(1, length + 1), yticks=[])
+    ax.set(xlabel="position")
+    ax.grid(visible=False)
 
 
 def kept_epoch(cell: Mapping[str, Any]) -> int:

@@ -439,10 +439,13 @@ def test_the_trade_off_draws_what_the_cells_hold():
         for s in range(2)
     ]
     ax = matplotlib.Figure().subplots()
-    plots.tradeoff_panel(ax, cells, methods=drawn_methods)
-    assert ax.get_legend_handles_labels()[1] == [method.label for method in drawn_methods]
-    markers = [drawn.lines[0].get_marker() for drawn in ax.containers]
-    assert markers == [method.marker for method in drawn_methods]
-    for drawn in ax.containers:
-        assert drawn.lines[0].get_ydata() == pytest.approx([0.9, 0.8])
-        assert drawn.lines[0].get_xdata() == pytest.approx([0.010005, 0.01 / 11 + 5e-6])
+    for method in drawn_methods:
+        x, y = plots.method_line(ax, cells, method)
+        assert x == pytest.approx([0.010005, 0.01 / 11 + 5e-6])
+        assert y == pytest.approx([0.9, 0.8])
+        line, last = ax.get_lines()[-2:]
+        assert line.get_marker() == last.get_marker() == method.marker
+        assert line.get_xdata() == pytest.approx(x)
+        assert line.get_ydata() == pytest.approx(y)
+        assert last.get_xdata() == pytest.approx(x[-1:])
+        assert last.get_ydata() == pytest.approx(y[-1:])
