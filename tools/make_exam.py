@@ -310,8 +310,8 @@ def fairness_of_a_lottery(draw: Draw) -> Question:
         "list and of "
         "the uniform policy? Does a value of 0 mean that both are treated in proportion to merit?",
         f"{three(d_ind)} and 0: under the uniform policy both get {three(exposure)}, which per "
-        f"unit of merit is less for the better one. No: in proportion the better would get {merits[0]} "
-        "times as much, and the uniform policy gives both the same.",
+        f"unit of merit is less for the better one. No: in proportion the better would get "
+        f"{merits[0]} times as much, and the uniform policy gives both the same.",
         4,
         {"merits": merits, "sorted": d_ind},
     )
