@@ -68,7 +68,7 @@ def find(article: Tag, selector: str, what: str) -> Tag:
 
 
 def clean(element: Tag, page: Path) -> None:
-    """No links into the page that was left behind, no buttons, and ids that stay unique."""
+    """No links into the page that was left behind, no buttons, no ids but those of drawings."""
     still_caption(element)
     for formula in [element, *element.select("div.math")]:
         if "math" in (formula.get("class") or []):
@@ -79,7 +79,7 @@ def clean(element: Tag, page: Path) -> None:
         if not str(link["href"]).startswith("https://"):
             link.unwrap()
     for holder in [element, *element.select("[id]")]:
-        if holder.has_attr("id"):
+        if holder.has_attr("id") and not holder.find_parent("svg"):  # drawings refer to their own
             del holder["id"]
     built_page.inline_images(element, page)
 
@@ -255,7 +255,7 @@ def first_sentences(section: Tag) -> list[str]:
     for paragraph in own(section, "p"):
         if not paragraph.find_parent(["figure", "blockquote", "li"]):
             whole = sentences(plain_words(paragraph))
-            found += [one for one in whole if len(one.split()) >= FEWEST]
+            found += [one for one in whole if len(one.split()) > 4]  # no run-in heading
         if len(found) >= 3:
             break
     return found[:3]
