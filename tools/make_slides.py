@@ -216,7 +216,7 @@ def short(whole: Tag) -> Tag:
     text = plain_words(whole)
     if len(text.split()) <= LONGEST:
         return whole
-    parts = re.split(r"(?<=[.?!])\s+(?=[A-Z])", text)
+    parts = re.split(r"(?<=[.?!])\s+(?=[A-Z(])", text)
     kept = parts.pop()
     while parts and len(kept.split()) < FEWEST:
         kept = f"{parts.pop()} {kept}"
@@ -245,7 +245,7 @@ def sentences(text: str) -> list[str]:
     >>> sentences("First this. Then that? And, with H,")
     ['First this.', 'Then that?']
     """
-    parts = re.split(r"(?<=[.?!])\s+(?=[A-Z])", text)
+    parts = re.split(r"(?<=[.?!])\s+(?=[A-Z(])", text)
     return [one for one in parts if one.endswith((".", "?", "!")) and one[0].isupper()]
 
 
