@@ -55,6 +55,8 @@ def read(name: str, html: Path = HTML) -> tuple[BeautifulSoup, Tag]:
             f"built_page.read: {name}.html has no <article>; is it a page of the book?"
         )
     formulas_as_tex(article)
+    for word in article.select("button.xp-word"):  # a word that sets a figure; still a word
+        word.unwrap()
     return soup, article
 
 

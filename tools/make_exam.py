@@ -308,10 +308,10 @@ def fairness_of_a_lottery(draw: Draw) -> Question:
         11,
         f"Two documents have merit {merits[0]} and 1. What is $D_{{ind}}$ of the sorted "
         "list and of "
-        "the uniform lottery? Does a value of 0 mean that both are treated in proportion to merit?",
-        f"{three(d_ind)} and 0: in the lottery both get {three(exposure)}, which per unit of merit "
-        f"is less for the better one. No: in proportion the better would get {merits[0]} times as "
-        "much, and the lottery gives both the same.",
+        "the uniform policy? Does a value of 0 mean that both are treated in proportion to merit?",
+        f"{three(d_ind)} and 0: under the uniform policy both get {three(exposure)}, which per "
+        f"unit of merit is less for the better one. No: in proportion the better would get "
+        f"{merits[0]} times as much, and the uniform policy gives both the same.",
         4,
         {"merits": merits, "sorted": d_ind},
     )
@@ -343,14 +343,15 @@ def interval_and_verdict(draw: Draw) -> Question:
     deviation = draw.choice([0.02, 0.03, 0.05])
     half = 1.96 * deviation / math.sqrt(seeds)
     inside = mean - half <= 0
-    word = "contains 0, so the sign is open" if inside else "leaves 0 out"
+    word = "contains 0, so the sign is open" if inside else "leaves 0 out, so A is ahead of B"
     return Question(
         13,
         f"Over {seeds} seeds method A is ahead of B by {mean} on average, with a standard "
         "deviation "
-        f"of {deviation}. Give a 95 % interval for the difference. What may be claimed? The better "
-        "of six lambdas was chosen for A on the same test queries: what is wrong with that?",
-        f"{three(mean)} ± {three(half)}, which {word}. The choice was made on the data "
+        f"of {deviation}. Give a 95 % interval for the difference (1.96 standard errors). What may "
+        "be claimed about other seeds? The best of six lambdas was chosen for A on the same test "
+        "queries: what is wrong with that?",
+        f"{mean:.4f} ± {half:.4f}, which {word}. The choice was made on the data "
         "that judge it, "
         "so A's figure is too good; choose on other queries.",
         5,
@@ -382,7 +383,7 @@ def several_groups(draw: Draw) -> Question:
 def certified_on_a_path(draw: Draw) -> Question:
     delta = draw.choice([0.010, 0.012, 0.015])
     bounds = sorted(draw.randint(3, 9) / 1000 for _ in range(draw.choice([2, 3])))
-    bounds += [delta + 0.003, delta - 0.001]
+    bounds += [round(delta + 0.003, 3), round(delta - 0.001, 3)]
     certified = 0
     while bounds[certified] <= delta:
         certified += 1
@@ -440,15 +441,22 @@ def cells_and_workers(draw: Draw) -> Question:
     workers = draw.choice([5, 7, 8, 9])
     seconds = draw.choice([10, 20, 40])
     rounds = -(-cells // workers)
+    more = -(-cells // (rounds - 1)) - workers
     return Question(
         18,
         f"A sweep has {cells} cells of {seconds} s each. How long does it take on "
         f"{workers} workers, "
         "not counting their start, and how many more workers make it faster?",
         f"{rounds} rounds, {rounds * seconds} s. With {rounds - 1} rounds it takes "
-        f"{-(-cells // (rounds - 1)) - workers} more; any fewer change nothing.",
+        f"{more} more; any fewer change nothing.",
         3,
-        {"cells": cells, "workers": workers, "seconds": rounds * seconds},
+        {
+            "cells": cells,
+            "workers": workers,
+            "each": seconds,
+            "seconds": rounds * seconds,
+            "more": more,
+        },
     )
 
 

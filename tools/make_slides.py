@@ -1,12 +1,12 @@
 """Slides of the chapters for teaching: `make slides` writes _build/slides/*.html.
 
 A deck follows the built chapter: its question, then for each section the numbered formulas with the
-words that lead to them and the picture, or what its code printed, the three things to remember, and
-the takeaway last. Speaker notes (key N) are the section's own first sentences. book/slides.yml
-adds what to say and ask, and may choose other pieces for a section; what it names and the chapter
-no longer has is reported, and the section gets its automatic slide. The pages need no network and
-no library but the book's
-own MathJax, which is copied beside them.
+words that lead to them and the picture, or a table that its code printed, or else its first
+sentences; the three things to remember, and the takeaway last. Speaker notes (key N) are the
+section's own first sentences, and of a picture those that follow it. book/slides.yml adds what to
+say and ask, and may choose other pieces for a section; what it names and the chapter no longer has
+is reported, and the section gets its automatic slide. The pages need no network and no library but
+the book's own MathJax, which is copied beside them.
 """
 
 from __future__ import annotations
@@ -30,7 +30,14 @@ TARGET = ROOT / "_build" / "slides"
 MATHJAX = "_static/mathjax/tex-svg-full.js"
 HERE = Path(__file__).parent
 LONGEST = 45  # words that lead to a formula and still fit on its slide
+FEWEST = 7  # words that say something of a formula or an output: "Then" does not
 ROWS = 16  # lines or rows of the longest output that fits
+# A drawn figure is an image, or lines drawn in the page; formulas are lines as well.
+PICTURE = "figure:has(img), figure:has(svg:not(mjx-container svg))"
+# A mark that ends a formula, before whatever closes its lines.
+LAST_MARK = re.compile(r"(?:\\[,;])?\s*[.,]\s*((?:\\end\{\w+\}\s*)*)\\\]")
+# What one does to a figure that moves, and not to a slide.
+DOING = re.compile(r"(Choose|Click|Drag|Draw|Move|Press|Run|Start|Turn)\b")
 REMEMBER = "three-things-to-remember"
 BACK = re.compile(r"exercises|what-the-paper-says|what-comes-next|what-you-should-now")
 
@@ -61,16 +68,37 @@ def find(article: Tag, selector: str, what: str) -> Tag:
 
 
 def clean(element: Tag, page: Path) -> None:
-    """No links into the page that was left behind, no buttons, and ids that stay unique."""
+    """No links into the page that was left behind, no buttons, no ids but those of drawings."""
+    still_caption(element)
+    for formula in [element, *element.select("div.math")]:
+        if "math" in (formula.get("class") or []):
+            without_last_mark(formula)
     for extra in element.select("a.headerlink, button, script, [role=tooltip]"):
         extra.decompose()
     for link in element.select("a[href]"):
         if not str(link["href"]).startswith("https://"):
             link.unwrap()
     for holder in [element, *element.select("[id]")]:
-        if holder.has_attr("id"):
+        if holder.has_attr("id") and not holder.find_parent("svg"):  # drawings refer to their own
             del holder["id"]
     built_page.inline_images(element, page)
+
+
+def still_caption(element: Tag) -> None:
+    """A figure that moves on the page stands still here: its caption asks for nothing."""
+    if "explorable" not in (element.get("class") or []):
+        return
+    for caption in element.select("figcaption"):
+        told = [one for one in sentences(plain_words(caption)) if not DOING.match(one)]
+        caption.clear()
+        caption["class"] = "tex2jax_process mathjax_process"
+        caption.append(" ".join(told))
+
+
+def without_last_mark(formula: Tag) -> None:
+    """The comma or the full stop after a formula belongs to the chapter's sentence."""
+    for text in formula.find_all(string=re.compile(r"\\\]")):
+        text.replace_with(LAST_MARK.sub(r"\1\\]", str(text)))
 
 
 def sections(article: Tag) -> list[Tag]:
@@ -102,59 +130,104 @@ def classes_above(element: Tag) -> list[str]:
 
 def automatic(section: Tag) -> list[tuple[str, list[Tag]]]:
     """The slides of a section: a suffix for the title, and what to show."""
-    pictures = own(section, "figure:has(img)")[:1]
+    pictures = own(section, PICTURE)[:1]
     if section.find("h1", recursive=False):
         return [(" (picture)", [p]) for p in pictures]
     if section["id"] == REMEMBER:
         return [("", own(section, "ul, ol")[:1])]
     formulas = with_words(own(section, "div.math[id]")[:2])
-    printed: list[Tag] = []
+    shown = formulas
     if not formulas and not pictures:
         outputs = own(section, ".cell_output:has(pre), table")
-        printed = read_aloud([one for one in outputs if rows(one) <= ROWS][:1])
-    shown = [("", formulas or printed)] if formulas or printed else []
-    return [*shown, *((" (picture)", [p]) for p in pictures)]
+        shown = read_aloud([one for one in outputs if is_table(one)][:1])
+        if outputs and not shown:
+            shown = [paragraph(one) for one in first_sentences(section)]
+    slides = [("", shown)] if shown else []
+    return [*slides, *((" (picture)", [p]) for p in pictures)]
 
 
-def rows(output: Tag) -> int:
-    """The lines that code printed, or the rows of a table."""
-    return len(output.select("tr")) or len(output.get_text().strip().splitlines())
+def is_table(output: Tag) -> bool:
+    """Whether it has two rows or more, fits, and each row says what its numbers are."""
+    text = output.get_text().strip()
+    count = len(output.select("tr")) or len(text.splitlines())
+    return 2 <= count <= ROWS and not text.startswith(("tensor(", "["))
 
 
 def with_words(formulas: list[Tag]) -> list[Tag]:
-    """Each formula after the words that lead to it: the paragraph before, or its last sentence."""
+    """Each formula after the words that lead to it.
+
+    These are the paragraph before, or its last sentence; where that says as little as "Then", also
+    the last sentence before it, or else the first one after the formula.
+    """
     shown: list[Tag] = []
     for formula in formulas:
-        before = formula.find_previous_sibling()
-        if isinstance(before, Tag) and before.name == "p" and before not in shown:
-            shown.append(short(before, from_end=True))
+        lead = paragraph_before(formula)
+        said = 0
+        if lead is not None and lead not in shown:
+            said = len(plain_words(lead).split())
+            earlier = paragraph_before(lead) if said < FEWEST else None
+            whole = sentences(plain_words(earlier)) if earlier is not None else []
+            if whole:
+                shown.append(paragraph(whole[-1]))
+                said = FEWEST
+            shown.append(short(lead))
         shown.append(formula)
+        if said < FEWEST:
+            shown += [paragraph(one) for one in sentences_after(formula)[:1]]
     return shown
+
+
+def paragraph_before(element: Tag) -> Tag | None:
+    """The paragraph that stands before an element, or before what else leads to it."""
+    for before in element.find_previous_siblings(limit=2):
+        if before.name == "p":
+            return before
+    return None
 
 
 def read_aloud(printed: list[Tag]) -> list[Tag]:
-    """What code printed, with the paragraph that reads it, or its first sentence."""
+    """What code printed, with what the chapter says of it: as many sentences as say something."""
     shown: list[Tag] = []
     for output in printed:
-        shown.append(output)
-        for after in output.find_all_next("p")[:30]:
-            if output in after.parents:
-                continue
-            if not after.find_parent(["details", "aside", "figure", "li", "blockquote", "table"]):
-                shown.append(short(after, from_end=False))
-            break
+        told: list[str] = []
+        for sentence in sentences_after(output):
+            if len(" ".join(told).split()) < FEWEST:
+                told.append(sentence)
+        shown += [output, paragraph(" ".join(told))]
     return shown
 
 
-def short(paragraph: Tag, from_end: bool) -> Tag:
-    """The paragraph, or one sentence of it as text where it is long."""
-    text = plain_words(paragraph)
+def sentences_after(element: Tag) -> list[str]:
+    """The whole sentences that follow an element in its section."""
+    section = element.find_parent("section")
+    if not isinstance(section, Tag):
+        return []
+    later = [p for p in element.find_all_next("p") if element not in p.parents]
+    return [
+        sentence
+        for p in own(section, "p")
+        if any(p is one for one in later) and not p.find_parent(["figure", "blockquote", "table"])
+        for sentence in sentences(plain_words(p))
+    ]
+
+
+def short(whole: Tag) -> Tag:
+    """The paragraph, or where it is long the last sentences of it that say something, as text."""
+    text = plain_words(whole)
     if len(text.split()) <= LONGEST:
-        return paragraph
-    parts = re.split(r"(?<=[.?!])\s+(?=[A-Z])", text)
+        return whole
+    parts = re.split(r"(?<=[.?!])\s+(?=[A-Z(])", text)
+    kept = parts.pop()
+    while parts and len(kept.split()) < FEWEST:
+        kept = f"{parts.pop()} {kept}"
+    return paragraph(kept)
+
+
+def paragraph(text: str) -> Tag:
+    """A new paragraph, whose TeX is drawn."""
     made = BeautifulSoup('<p class="tex2jax_process mathjax_process"></p>', "html.parser").p
     assert made is not None
-    made.string = parts[-1] if from_end else parts[0]
+    made.string = text
     return made
 
 
@@ -172,19 +245,20 @@ def sentences(text: str) -> list[str]:
     >>> sentences("First this. Then that? And, with H,")
     ['First this.', 'Then that?']
     """
-    parts = re.split(r"(?<=[.?!])\s+(?=[A-Z])", text)
+    parts = re.split(r"(?<=[.?!])\s+(?=[A-Z(])", text)
     return [one for one in parts if one.endswith((".", "?", "!")) and one[0].isupper()]
 
 
-def first_words(section: Tag) -> str:
+def first_sentences(section: Tag) -> list[str]:
     """The first whole sentences of a section, three at most: what its author says first."""
     found: list[str] = []
     for paragraph in own(section, "p"):
         if not paragraph.find_parent(["figure", "blockquote", "li"]):
-            found += sentences(plain_words(paragraph))
+            whole = sentences(plain_words(paragraph))
+            found += [one for one in whole if len(one.split()) > 4]  # no run-in heading
         if len(found) >= 3:
             break
-    return " ".join(found[:3])
+    return found[:3]
 
 
 def opening(section: Tag, word: str) -> list[Tag]:
@@ -205,8 +279,10 @@ def chosen(article: Tag, plan: dict[str, Any], name: str, lost: list[str]) -> li
     return found
 
 
-def slide(title: str, shown: list[Tag], say: list[str], notes: str, page: Path) -> str:
-    """One slide, as the text of a <section>, with the speaker's notes."""
+def slide(
+    title: str, shown: list[Tag], say: list[str], notes: str, page: Path, size: str = ""
+) -> str:
+    """One slide, as the text of a <section>, with the speaker's notes; ``size`` may be large."""
     copies = [copy.copy(element) for element in shown]
     for element in copies:
         clean(element, page)
@@ -214,7 +290,7 @@ def slide(title: str, shown: list[Tag], say: list[str], notes: str, page: Path) 
     mark = '<span class="tex2jax_process mathjax_process">'
     points = "".join(f"<li>{mark}{html.escape(line)}</span></li>" for line in say)
     return (
-        f'<section class="slide" aria-label="{html.escape(title)}">'
+        f'<section class="slide {size}" aria-label="{html.escape(title)}">'
         f"<h2>{mark}{html.escape(title)}</span></h2>"
         f"{f'<ul>{points}</ul>' if points else ''}"
         f'<div class="body">{"".join(map(str, copies))}</div>'
@@ -234,7 +310,7 @@ def slides_of(article: Tag, plan: dict[str, Any], name: str, page: Path, lost: l
     for number, (key, part) in enumerate(parts.items()):
         heading = part.find(["h1", "h2"])
         title = words(heading) if isinstance(heading, Tag) else key
-        notes = first_words(part)
+        notes = " ".join(first_sentences(part))
         own_notes = {0: plan.get("open"), len(parts) - 1: plan.get("close")}.get(number)
         notes = "\n".join(filter(None, [own_notes, notes]))
         mine = [(one, chosen(article, one, name, lost)) for one in picked.get(key, [])]
@@ -246,18 +322,21 @@ def slides_of(article: Tag, plan: dict[str, Any], name: str, page: Path, lost: l
                 )
         else:
             if number == 0:
-                made.append(slide(title, opening(part, "Question"), [], notes, page))
+                made.append(slide(title, opening(part, "Question"), [], notes, page, "large"))
                 if plan.get("ask"):
-                    ask = [plan["ask"]]
-                    made.append(slide("Before we begin", [], ask, plan.get("open", ""), page))
+                    ask = [paragraph(plan["ask"])]
+                    told = plan.get("open", "")
+                    made.append(slide("Before we begin", ask, [], told, page, "large"))
             say = picked[key][0].get("say", []) if key in picked else []
             for suffix, shown in automatic(part):
-                made.append(slide(title + suffix, shown, [] if suffix else say, notes, page))
+                told = " ".join(sentences_after(shown[0])[:3]) if suffix else ""
+                told = told or notes
+                made.append(slide(title + suffix, shown, [] if suffix else say, told, page))
     first = next(iter(parts.values()))
     takeaway = opening(first, "Takeaway")
     if takeaway:
         closing = plan.get("close") or "Read it out, and go back to what the class has guessed."
-        made.append(slide("The takeaway", takeaway, [], closing, page))
+        made.append(slide("The takeaway", takeaway, [], closing, page, "large"))
     return "".join(made)
 
 

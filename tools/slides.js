@@ -5,6 +5,11 @@ let now = 0;
 // What a chapter shows may be too tall for a slide: shrink it until it fits.
 function fit(slide) {
   const body = slide.querySelector('.body');
+  for (const picture of body.querySelectorAll('figure:not(.frames) img, figure svg:not(mjx-container svg)')) {
+    const box = picture.viewBox?.baseVal;
+    const ratio = box?.height ? box.width / box.height : picture.naturalWidth / picture.naturalHeight;
+    if (ratio < 1.1) picture.closest('figure').classList.add('tall');
+  }
   body.style.zoom = 1;
   for (let zoom = 1; zoom > 0.3 && body.scrollHeight > body.clientHeight + 1; zoom -= 0.05) body.style.zoom = zoom;
 }

@@ -6,6 +6,7 @@ import re
 
 import pytest
 import torch
+from scipy import stats
 
 import fairpg_lite as fpg
 from tools.check_chapters import ROOT
@@ -52,6 +53,10 @@ third = fpg.PlackettLuce(tensor(0, 0, math.log(2)))
 relevance = tensor(3, 0, 1)
 
 
+# The first document stands at position 1 with probability .2, else at position 3.
+propensity = float(
+    fpg.DoublyStochastic(tensor([0.2, 0.0, 0.8], [0.8, 0.2, 0.0], [0.0, 0.8, 0.2])).exposure()[0]
+)
 merits = tensor(3, 2, 1)
 groups_of_three = fpg.group_disparity(tensor(0.5, 0.3, 0.4) * merits, merits, torch.arange(3))
 
@@ -77,7 +82,13 @@ groups_of_three = fpg.group_disparity(tensor(0.5, 0.3, 0.4) * merits, merits, to
         ("score is $\\ln 4$ higher", [three((4 + V[1]) / 5)]),
         ("of merit 1.2 and 1", [three((1 / 1.2 - V[1]) / 3)]),
         ("In 45 of 100", [three(0.55 * 0.08)]),
-        ("Over 25 seeds", [three(1.96 * 0.05 / 5)]),
+        ("Over 25 seeds", [three(1.96 * 0.05 / 5), three(2.0639 * 0.05 / 5)]),
+        ("0, 0 and $\\ln 2$. How probable", ["1/2"]),
+        ("differ by $\\ln 3$", ["3/4"]),
+        ("uniform on $(0, 3)$", ["1/18", "2/9"]),
+        ("varies from list to list", [f"{(0.06 / 0.004) ** 2:.0f}"]),
+        ("An old policy put", [three(propensity), three(18 / 400 / propensity), three(18 / 400)]),
+        ("30 cells of 20 s", [f"{math.ceil(30 / 8) * 20} s", f"{math.ceil(30 / 3)} workers"]),
         ("Three groups have", [three(groups_of_three)]),
     ],
 )
@@ -90,6 +101,14 @@ def test_the_other_facts():
     assert pairs([2, 2, 1]) == 7
     assert float(third.log_prob(torch.tensor([2, 0, 1])).exp()) == pytest.approx(1 / 4)
     assert float(fpg.individual_disparity(tensor(V[1], V[0]), tensor(2, 1))) == 0
+    assert float(third.position_probs()[2, 0]) == pytest.approx(1 / 2)
+    above = fpg.PlackettLuce(tensor(math.log(3), 0)).position_probs()[0, 0]
+    assert float(above) == pytest.approx(3 / 4)
+    bounds = (0.004, 0.007, 0.013, 0.009)
+    certified = list(itertools.takewhile(lambda bound: bound <= 0.010, bounds))
+    assert answer("each at level .1").startswith(f"The first {len(certified)}.")
+    assert stats.t.ppf(0.975, 24) == pytest.approx(2.0639, abs=1e-4)
+    assert math.ceil(30 / 9) == math.ceil(30 / 8) > math.ceil(30 / 10)
     assert math.factorial(20) > 2e18
     s = torch.zeros(2, dtype=torch.float64, requires_grad=True)
     (slope,) = torch.autograd.grad(fpg.PlackettLuce(s).log_prob(torch.arange(2)), s)

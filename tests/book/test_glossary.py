@@ -49,3 +49,10 @@ def test_a_definition_shows_by_keyboard_and_mouse_and_closes(window, built_book,
         page.mouse.move(0, 0)
         assert not tip.is_visible()
     assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_every_page_links_to_the_index(built_book):
+    for page in (built_book / "book").rglob("*.html"):
+        link = re.search(r'<a [^>]*href="([^"]*genindex\.html)"', page.read_text(encoding="utf-8"))
+        assert link, page
+        assert (page.parent / link[1]).resolve() == (built_book / "genindex.html").resolve()

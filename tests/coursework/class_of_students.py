@@ -1,8 +1,8 @@
 """A class of made-up students with the rows of the table that each of them should get.
 
-`python tests/coursework/class_of_students.py FOLDER N` writes N submissions, grades them as a
-teacher does, and compares the table with the expected one row by row
-(PYTHONPATH=.:book:book/coursework:tests).
+`python tests/coursework/class_of_students.py FOLDER N [JOBS]` writes N submissions, grades them as
+a teacher does, and compares the table with the expected one row by row
+(PYTHONPATH=.:book:book/coursework:tests; a hundred take about an hour of processor time).
 """
 
 import csv
@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 
 import jupytext
+from planted_submissions import HALF_MARKS, WRONG
 
 from checker import TASKS, disparities, learning
 from checker.names import as_cell, as_text
@@ -171,15 +172,16 @@ NETWORK = """    import socket
     return torch.ones(())"""
 
 
-def right_answers():
-    """The right answers of planted_submissions.py as a cell: a sandbox does not see the file."""
+def planted(wrong=False):
+    """The answers of planted_submissions.py as a cell: a sandbox does not see the file."""
     text = Path(__file__).with_name("planted_submissions.py").read_text()
-    text = text.split("# --- wrong answers")[0]
+    if not wrong:
+        text = text.split("# --- wrong answers")[0]
     text = re.sub(r"^from oracles import .*$", "", text, flags=re.M)
     return f"import types\nplanted = types.ModuleType('planted')\nexec({text!r}, planted.__dict__)"
 
 
-STYLES = right_answers()
+STYLES = planted()
 ARGUMENTS = {
     "task1a": "scores, ranking",
     "task2": "scores, samples, generator",
@@ -188,6 +190,13 @@ ARGUMENTS = {
     "task4c": "exposure, merit, groups, mask",
     "task5": "scores, relevance, rankings",
     "task8": "exposure, merit, groups, mask",
+}
+#: Tasks of which only wrong answers are planted here.
+MORE_ARGUMENTS = {
+    "task1b": "scores, value",
+    "task3b": "scores",
+    "task6": "data, lam, lr, epochs, samples, seed",
+    "task7a": "data, lams",
 }
 NUMPY = ["probability", "sampler", "payments", "d_ind", "d_group"]
 NUMPY = [*(f"numpy_{name}" for name in NUMPY), "autograd_gradient", "squared_shares"]
@@ -235,6 +244,22 @@ FLOOR = """    if mask is not None:
     total = merit.sum(-1, keepdim=True).clamp(min=1e-9)
     return (0.75 * merit / total - share).relu().sum(-1)"""
 SQUARED = "    return fpg.group_disparity(exposure, merit, groups, mask=mask) ** 2"
+#: Wrong answers of planted_submissions.py, each by a student who is right elsewhere.
+PLANTS = [
+    *("1a module", "1a negated", "1a ranking ignored", "1b unweighted"),
+    *("2 module", "2 arrival", "3a module", "3b module", "3b sampled"),
+    *("4b module", "4b NaN", "4b positives", "4b strict"),
+    *("4c module", "4c relevant only", "4c mean of ratios", "4c NaN in padding"),
+    *("5 overflow", "5 inverse", "5 NDCG", "5 largest"),
+    *("6 not zeroed", "6 draws not used", "6 exact", "6 second draw", "6 reseeded", "6 Adam"),
+    *("6 one step", "6 merit is gain", "7a one generator"),
+    *("8 signed", "8 blind to group 1", "8 blind to group 0", "8 the chapter's", "8 squared"),
+    "8 sum",
+]
+#: Tasks whose solution calls the answer to another.
+BUILT_ON = {"task1a": "task1b", "task7a": "task7b"}
+#: Spaces before a blank that stands inside loops.
+DEEP = {"task3b": 8, "task6": 12, "task7a": 8}
 #: name: (what replaces answers, cells to put first, points that differ from full)
 KINDS = {
     "right": ({}, [], {}),
@@ -298,9 +323,21 @@ ENTRIES = {
 }
 
 
+def plant(name):
+    """A student with one wrong answer, as an entry of `KINDS`."""
+    task = WRONG[name][0]
+    given = {**ARGUMENTS, **MORE_ARGUMENTS}[task]
+    deep = DEEP.get(task, 4)
+    answer = f"{' ' * deep}return planted.WRONG[{name!r}][1]({given})"
+    differ = {task: FULL[task] // 2 if name in HALF_MARKS else 0}
+    if task in BUILT_ON:
+        differ[BUILT_ON[task]] = None
+    return {task: answer}, [planted(wrong=True)], differ
+
+
 def student(kind, seed, folder, only=None):
     """The text of a notebook, and the row of points it should get."""
-    change, first, differ = KINDS[kind]
+    change, first, differ = plant(kind) if kind in WRONG else KINDS[kind]
     answers = solutions()
     if change == "downhill":
         answers["task6"] = answers["task6"].replace("theta + lr * step", "theta - lr * step")
@@ -352,7 +389,7 @@ def make_class(folder, kinds, only=None, first_seed=3000):
     folder.mkdir(parents=True, exist_ok=True)
     rows = {}
     for number, kind in enumerate(kinds):
-        name = f"{number:03}_{kind}"
+        name = f"{number:03}_{re.sub('[^0-9A-Za-z]+', '_', kind)}"
         if kind in ENTRIES:
             student_name, points = make_entry(folder, name, kind, first_seed + number, only)
             rows[as_cell(as_text(student_name))] = points
@@ -417,12 +454,13 @@ def mismatches(table, rows):
     return wrong
 
 
-def main(target, size):
-    every = [*KINDS, *ENTRIES]
+def main(target, size, jobs="2"):
+    every = [*KINDS, *ENTRIES, *PLANTS]
     others = ["right", "by_hand", "slips", "neighbour", "half_done", "numpy", "single"]
     kinds = every + [others[k % len(others)] for k in range(size - len(every))]
     rows = make_class(target / "submissions", kinds[:size])
-    command([str(target / "submissions"), "--out", str(target / "out"), "--timeout", "30"])
+    folders = [str(target / "submissions"), "--out", str(target / "out")]
+    command([*folders, "--timeout", "30", "--jobs", jobs])
     wrong = mismatches(target / "out" / "grades.csv", rows)
     pages = len(list((target / "out" / "feedback").glob("*.txt")))
     head = (target / "out" / "grades.csv").read_text().splitlines()[:8]
@@ -438,4 +476,4 @@ def command(arguments):
 
 
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1]).resolve(), int(sys.argv[2])))
+    sys.exit(main(Path(sys.argv[1]).resolve(), int(sys.argv[2]), *sys.argv[3:]))

@@ -570,6 +570,20 @@ def positives(exposure, merit, mask):
     return len(pairs) / max(1, sum(map(bool, ahead)))
 
 
+def gradient_with_exp(scores, relevance, rankings):
+    """The formula for the slope of log pi as it stands in chapter 3: exp of the scores."""
+    n = len(scores)
+    slopes = torch.zeros(rankings.shape)
+    for row, ranking in zip(slopes, rankings, strict=True):
+        for k in range(n):
+            left = ranking[k:]
+            row[ranking[k]] += 1
+            row[left] -= scores[left].exp() / scores[left].exp().sum()
+    gain = 2**relevance - 1
+    values = (gain[rankings] * bias(n)).sum(-1)
+    return ((values - values.mean())[:, None] * slopes).mean(0)
+
+
 def best_dcg(relevance):
     gain = 2**relevance - 1
     return (gain.sort(descending=True).values * bias(len(gain))).sum()
@@ -765,6 +779,7 @@ WRONG = {
     "4c relevant only": ("task4c", relevant_only, "Only documents with merit are counted"),
     "4c mean of ratios": ("task4c", mean_of_ratios, "ratio of the means"),
     "4c NaN in padding": ("task4c", no_nan(d_group), "holds NaN"),
+    "5 overflow": ("task5", gradient_with_exp, HALF),
     "5 inverse": (
         "task5",
         lambda s, rel, r: dcg_gradient(s, rel, r.argsort(-1)),
@@ -824,6 +839,7 @@ HALF_MARKS = {
     "4c no mask",
     "4c NaN",
     "4c NaN in padding",
+    "5 overflow",
     "8 copied",
     "8 scaled copy",
     "8 nearly a copy",

@@ -240,6 +240,37 @@ def test_a_task_s_chapter_is_taught_before_it_is_due():
         assert named <= taught, week
 
 
+def weeks_in_words():
+    """What the page says under each week's heading, by week."""
+    text = (tool.ROOT / "book" / "for_teachers.md").read_text()
+    parts = re.split(r"^\*\*Week (\d)\. [^\n]*\*\*$", text, flags=re.M)
+    return {int(week): part for week, part in zip(parts[1::2], parts[2::2], strict=True)}
+
+
+def test_the_minutes_in_class_are_the_table_s():
+    for week, chapters, *_ in plan():
+        timed = re.findall(
+            r"hapter (\d+) <[^>]*>`(?: as far as [\w-]+| in parts)? \((\d+)", weeks_in_words()[week]
+        )
+        assert [int(chapter) for chapter, _ in timed] == chapters
+        quizzes = len(re.findall(r"quiz_[123]>", weeks_in_words()[week]))
+        presented = 40 if week == 4 else 0
+        assert sum(int(minutes) for _, minutes in timed) + 10 * quizzes + presented == 180
+
+
+def test_a_quiz_comes_when_its_part_has_been_taught_or_presented():
+    toc = (tool.ROOT / "_toc.yml").read_text()
+    numbers = [[int(n) for n in re.findall(r"book/(\d+)_", part)] for part in toc.split("caption:")]
+    parts = [chapters for chapters in numbers if chapters][:4]
+    assert sorted(n for chapters in parts for n in chapters) == list(range(1, 19))
+    done = set()
+    for text in weeks_in_words().values():
+        text = text.split("**In two weeks**")[0]
+        done |= {int(n) for n in re.findall(r"hapter (\d+) <", text)}
+        for quiz in re.findall(r"quiz_(\d)>", text):
+            assert set(parts[int(quiz) - 1]) <= done, quiz
+
+
 def test_the_minutes_of_reading_are_about_right():
     for _, chapters, _, _, reading in plan():
         words = 0

@@ -87,6 +87,28 @@ def article():
     return BeautifulSoup(PAGE, "html.parser").select_one("article")
 
 
+DRAWN = """<html><body><article><section id="a"><h1>A</h1>
+<blockquote><p>Question. Why?</p><p>Takeaway. So.</p></blockquote>
+<section id="b"><h2>B</h2><p>Every word before a formula says what it is for. Then</p>
+<div class="math" id="equation-x">\\[\\begin{split}x,\\\\ y \\,,\\end{split}\\]</div>
+<figure class="explorable"><svg viewBox="0 0 2 1"><defs><path id="p"></path></defs></svg>
+<figcaption><p>All lists at once. Drag <button class="xp-word">the policy</button>.</p></figcaption>
+</figure><p>The dots lie on one line. So they do.</p></section></section></article></body></html>"""
+
+
+def test_a_figure_drawn_in_the_page_stands_still_and_a_formula_has_its_words(tmp_path):
+    (tmp_path / "page.html").write_text(DRAWN)
+    _, article = built_page.read("page", tmp_path)
+    made = slides_of(article, {}, "page", tmp_path / "page.html", [])
+    shown = BeautifulSoup(made, "html.parser")
+    formula, picture = shown.select(".slide")[1:3]
+    assert "says what it is for. Then" in formula.get_text()
+    assert formula.select_one("div.math").get_text().endswith(r"y \end{split}\]")
+    assert picture.select_one("svg #p")  # what the drawing refers to
+    assert picture.select_one("figcaption").get_text() == "All lists at once."
+    assert picture.select_one(".notes").get_text().startswith("The dots lie on one line.")
+
+
 def titles(text):
     return [h.get_text() for h in BeautifulSoup(text, "html.parser").select("h2")]
 
