@@ -8,7 +8,7 @@ MSLR sample queries play the persons' part: for the comparison at equal D_ind al
 32 to train, 10 to validate, 42 to test. The rankers of Table 1 keep the 42 test queries that the
 sample came with, and their interval is a bootstrap over queries and seeds. Yahoo's files and their
 stand-in come divided, so there a repetition draws what training draws. 40 repetitions decide; a
-variant that only stands beside has 20, the splits of MSLR are 6 and the seeds of the stand-in 5.
+variant that only stands beside has 20, as the splits of MSLR have; the seeds of the stand-in are 5.
 
 **What is chosen, and on which data.** A method may choose its lambda and its form, see below. For
 each repetition we choose what is best on average in the *other* repetitions. DELTR's learning rate
