@@ -8,11 +8,10 @@ sentence that nobody guards.
     python -m tools.mutate_results 12                     # every mutation of the tables it reads
     python -m tools.mutate_results 12 --only sex-text     # those whose name contains these words
     python -m tools.mutate_results 12 --list              # their names
-    python -m tools.mutate_results 12 --all               # print those that were noticed, too
+    python -m tools.mutate_results 12 --all               # those that were noticed, too, and where
 
 Cells that do not depend on stored numbers are run once. The others are run for each mutation, in a
-process of its own. A statement that raises an error counts as a check that turned red, and the next
-one is run.
+process of its own. A statement that raises an error counts as a check that turned red.
 """
 
 from __future__ import annotations
@@ -228,11 +227,12 @@ class Tables:
         return self.records[place]
 
     def install(self) -> None:
-        """Let every module that is imported from now on read from memory."""
-        sweeps.load_cells = self.load
-        for module in list(sys.modules.values()):
-            if getattr(module, "load_cells", None) is self.read:
-                module.load_cells = self.load  # type: ignore[attr-defined]
+        """Let every module read from memory, also those that are imported from now on."""
+        _exchange("load_cells", self.read, self.load)
+
+    def remove(self) -> None:
+        """Let every module read files again."""
+        _exchange("load_cells", self.load, self.read)
 
     def change(self, mutation: Mutation) -> None:
         """Put the changed rows of an experiment in the place of the stored ones."""
@@ -249,6 +249,13 @@ class Tables:
         for row in changed:
             del row["lam"], row["seed"]
         self.records[place] = records
+
+
+def _exchange(name: str, old: Any, new: Any) -> None:
+    """Replace one thing by another in all modules that have it by a name."""
+    for module in list(sys.modules.values()):
+        if getattr(module, name, None) == old:
+            setattr(module, name, new)
 
 
 def by_experiment(records: Iterable[dict[str, Any]]) -> dict[str, Rows]:
@@ -447,7 +454,12 @@ def _digits(numbers: Any) -> str:
 
 
 def run_cells(
-    cells: Iterable[CodeCell], names: dict[str, Any], chapter: str, *, first: bool = False
+    cells: Iterable[CodeCell],
+    names: dict[str, Any],
+    chapter: str,
+    *,
+    first: bool = False,
+    stop: bool = False,
 ) -> Outcome:
     """Execute cells one after the other.
 
@@ -456,6 +468,7 @@ def run_cells(
         names: The chapter's names; it gets new ones.
         chapter: The file that a traceback names.
         first: Run all of them and keep what the independent ones made. Otherwise these are not run.
+        stop: End with the first statement that raises an error.
     """
     outcome = Outcome()
     for count, cell in enumerate(cells):
@@ -470,6 +483,9 @@ def run_cells(
                     values.append(_run(statement, names, chapter))
                 except Exception as error:
                     outcome.red.append(f"{cell.label}: {_where(error, statement)}")
+                    if stop:
+                        fingerprint()
+                        return outcome
             drawn = fingerprint()
         if first and not cell.reads:
             cell.made = {name: names[name] for name in cell.makes if name in names}
@@ -534,12 +550,12 @@ class Laboratory:
         self.tables.install()
         return run_cells(self.cells, self.names, self.chapter.name, first=True)
 
-    def outcome(self, mutation: Mutation) -> Outcome:
-        """What the dependent cells show of a mutation."""
+    def outcome(self, mutation: Mutation, *, stop: bool = True) -> Outcome:
+        """What the dependent cells show of a mutation, all of them or up to the first red one."""
 
         def task() -> Outcome:
             self.tables.change(mutation)
-            return run_cells(self.cells, self.names, self.chapter.name)
+            return run_cells(self.cells, self.names, self.chapter.name, stop=stop)
 
         return in_child(task)
 
@@ -556,6 +572,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("chapter", help="such as 12")
     parser.add_argument("--only", default="", help="mutations whose name contains this")
+    parser.add_argument("--without", default="", help="leave out those whose name contains this")
     parser.add_argument("--list", action="store_true", help="print their names")
     parser.add_argument("--all", action="store_true", help="print those that were noticed, too")
     args = parser.parse_args(argv)
@@ -565,6 +582,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     for directory in tables_of(chapter):
         tables = by_experiment(stored.load(ROOT / "results" / directory))
         mutations += [m for m in mutations_of(directory, tables) if args.only in m.name]
+    if args.without:
+        mutations = [m for m in mutations if args.without not in m.name]
     if args.list:
         print("\n".join(mutation.name for mutation in mutations))
         return 0
@@ -581,7 +600,7 @@ def report(laboratory: Laboratory, mutations: Sequence[Mutation], *, show_all: b
     unnoticed = noticed = elsewhere = 0
     print(f"{laboratory.chapter.stem}: {len(mutations)} mutations", flush=True)
     for mutation in mutations:
-        outcome = laboratory.outcome(mutation)
+        outcome = laboratory.outcome(mutation, stop=not show_all)
         changed = [k for k, text in outcome.shown.items() if usual.shown.get(k) != text]
         if outcome.red:
             noticed += 1
