@@ -32,7 +32,6 @@ from tools.run_chapters import chapters
 NEED_A_CHECK = {
     "09_synthetic",
     "10_pg_rank",
-    "90_differences",
 }
 NEED_A_FIGURE = {
     *NEED_A_CHECK,
@@ -41,7 +40,6 @@ NEED_A_FIGURE = {
     "08_variance",
     "11_individual_fairness",
     "12_german_credit",
-    "13_scoreboard",
     "14_budgets",
     "15_other_demands",
     "16_one_list_per_user",
