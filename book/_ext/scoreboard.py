@@ -31,7 +31,7 @@ def parts(claim_ids: list[str]) -> tuple[str, str, str]:
         f"title='{html.escape(entry.claim.words, quote=True)}'>{MARKS[word]} {entry.claim.id}</a>"
         for word, colour in zip(VERDICTS, COLOURS, strict=True)
         for entry in board
-        if entry.verdict == word and entry.claim.checks
+        if entry.verdict == word and entry.claim.is_counted
     ]
     return lines, summary(board), f"<div class='scoreboard'>{''.join(boxes)}</div>"
 

@@ -21,7 +21,6 @@ import torch
 from torch import Tensor
 
 from experiments.cells import Cells, by_seed, lams_of
-from experiments.claims.verdicts import Estimate
 from experiments.summary import over_seeds
 from fairpg_lite import PlackettLuce, expected_ndcg, individual_disparity, position_bias
 from fairpg_lite.policy import DoublyStochastic, FixedRanking, Mixture, Policy
@@ -41,6 +40,16 @@ LAMS = (0.3, 1.0, 3.0, 10.0, 30.0)
 SHARES = (0.1, 0.25, 0.5, 0.75, 0.9)
 #: Rounds after which the twins are compared.
 STOPS = (1, 2, 5, 10, 20, 40)
+
+
+class Estimate(NamedTuple):
+    """A number with its 95 % interval."""
+
+    value: float
+    low: float
+    high: float
+    over: str
+    """What the interval is over."""
 
 
 class Twins(NamedTuple):

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from experiments.cells import Cells
-from experiments.claims import german, synthetic, yahoo
+from experiments.claims import german, luck, rivals, synthetic, yahoo
 from experiments.claims.verdicts import (
     VERDICTS,
     Beside,
@@ -22,11 +22,14 @@ from experiments.claims.verdicts import (
     judge_all,
 )
 from experiments.protocol import load_table
+from fairpg_lite.sweeps import load_cells
 
 #: Where the repository keeps its results.
 RESULTS = Path(__file__).resolve().parents[3] / "results"
 #: Result directories that decide or stand beside. "yahoo" is a reader's own run; none is shipped.
 DIRECTORIES = ("synthetic", "german", "mslr", "yahoo-stand-in", "yahoo")
+#: A simulation, which compares no methods at equal disparity, so its table names no protocol.
+SIMULATION = "rich-get-richer"
 #: A mark besides the colour, so that verdicts can be told apart without it.
 MARKS: dict[Verdict, str] = {
     "holds": "✓",
@@ -38,7 +41,9 @@ MARKS: dict[Verdict, str] = {
 #: What the first letter of an id stands for.
 SECTIONS = {
     "A": "What the paper says in sum (not counted: the claims below decide)",
+    "R": "Section 2.2: what the constraint is for (simulated clicks)",
     "T": "Section 4.1: PG-Rank as a ranker (Table 1)",
+    "V": "Section 4.1: what would improve PG-Rank, and what another paper says of its own way",
     "S": "Section 4.2: synthetic data (Figure 1)",
     "F": "Section 4.3: individual fairness (Figure 2)",
     "G": "Section 4.3 and appendix: German Credit (Figure 3)",
@@ -57,7 +62,13 @@ _OUTCOMES: dict[Outcome, str] = {
 def read_claims() -> tuple[Claim, ...]:
     """The sentences of claims.toml, in their order, with what decides them."""
     text = (Path(__file__).parent / "claims.toml").read_text(encoding="utf-8")
-    deciding = {"yahoo": yahoo, "synthetic": synthetic, "german": german}
+    deciding = {
+        SIMULATION: luck,
+        "yahoo": yahoo,
+        rivals.NAME: rivals,
+        "synthetic": synthetic,
+        "german": german,
+    }
     directory_of = {}
     checks_of = {}
     code_of: dict[str, tuple[str, Checks]] = {}
@@ -83,6 +94,7 @@ def read_claims() -> tuple[Claim, ...]:
             parts=tuple(words.get("parts", ())),
             published=words.get("published", ""),
             beside=tuple(beside.get(claim_id, ())),
+            source=words.get("source", ""),
         )
         claims.append(claim)
     return tuple(claims)
@@ -95,13 +107,19 @@ CLAIMS = read_claims()
 def load_results(root: str | Path = RESULTS) -> dict[str, Cells]:
     """The stored cells below ``root`` by directory; those that are not there are left out.
 
-    A table of an earlier protocol is refused, with the command that makes the new one.
+    A table of an earlier protocol is refused, with the command that makes the new one. The courses
+    of training that ``benchmarks.rivals`` stored beside ``root`` are read as cells, too.
     """
     results: dict[str, Cells] = {}
     for name in DIRECTORIES:
         path = Path(root) / name
         if path.is_dir():
             results[name] = load_table(path)
+    if (Path(root) / SIMULATION).is_dir():
+        results[SIMULATION] = load_cells(Path(root) / SIMULATION)
+    courses = Path(root).parent / rivals.FILE
+    if courses.exists():
+        results[rivals.NAME] = rivals.read_cells(courses)
     return results
 
 
@@ -133,9 +151,9 @@ def verdicts_by_count(
 def summary(board: Iterable[Judged]) -> str:
     """The five counts in one sentence: README, landing page and chapter 13 have it from here.
 
-    Sentences that only sum up others are not counted.
+    Sentences that only sum up others, and those of other papers, are not counted.
     """
-    verdicts = [judged.verdict for judged in board if judged.claim.checks]
+    verdicts = [judged.verdict for judged in board if judged.claim.is_counted]
     holds, in_part, untold, does_not, untested = (verdicts.count(verdict) for verdict in VERDICTS)
     return (
         f"Of {len(verdicts)} claims {holds} hold, {in_part} hold in part, {does_not} do not hold, "

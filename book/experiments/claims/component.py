@@ -80,8 +80,9 @@ def line(judged: Judged) -> str:
         f"<span class='claim-words'><b>{claim.id}</b> {words}</span>"
         f"{strip(judged.findings)}<span class='claim-verdict'>{judged.verdict}</span>"
     )
+    owner = f"<p><b>Not this paper’s: {claim.source}.</b></p>" if claim.source else ""
     inside = (
-        f"<p><q>{html.escape(claim.quote, quote=False)}</q> "
+        f"{owner}<p><q>{html.escape(claim.quote, quote=False)}</q> "
         f"({html.escape(claim.where, quote=False)})</p>"
         f"<p><i>How decided.</i> {html.escape(claim.rule, quote=False)}</p>"
         f"{board_numbers(judged)}"

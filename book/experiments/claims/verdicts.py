@@ -130,6 +130,13 @@ class Claim:
     """The authors' numbers, of one unseeded run."""
     beside: tuple[Beside, ...] = ()
     """What is asked elsewhere; never part of the verdict."""
+    source: str = ""
+    """Whose sentence it is, if it is not the paper's."""
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether it is one of the paper's claims, and not a sum of others."""
+        return bool(self.checks) and not self.source
 
 
 class Finding(NamedTuple):
