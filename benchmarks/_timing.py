@@ -18,10 +18,12 @@ from fairpg_lite.sweeps.provenance import commit, versions
 RESULTS = Path(__file__).parent / "results"
 
 
-def seconds(function: Callable[[], object]) -> float:
-    start = time.perf_counter()
+def seconds(
+    function: Callable[[], object], clock: Callable[[], float] = time.perf_counter
+) -> float:
+    start = clock()
     function()
-    return time.perf_counter() - start
+    return clock() - start
 
 
 @contextmanager
@@ -47,12 +49,16 @@ def peak_memory() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
-def interleaved(work: Mapping[str, Callable[[], object]], repeats: int) -> dict[str, float]:
+def interleaved(
+    work: Mapping[str, Callable[[], object]],
+    repeats: int,
+    clock: Callable[[], float] = time.perf_counter,
+) -> dict[str, float]:
     """Median seconds of each function over ``repeats`` rounds; the first round warms up."""
     times: dict[str, list[float]] = {name: [] for name in work}
     for round_number in range(repeats + 1):
         for name, function in work.items():
-            spent = seconds(function)
+            spent = seconds(function, clock)
             if round_number:
                 times[name].append(spent)
     return {name: median(spent) for name, spent in times.items()}

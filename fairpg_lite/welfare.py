@@ -143,7 +143,7 @@ def gini_welfare_loss(
     r"""Minus the generalised Gini welfare of impact over documents, as a loss.
 
     :math:`-\sum_r w_r y_{(r)}` with the impacts :math:`y = v M` in rising order and weights
-    :math:`w_r = (2(m - r) + 1) / m^2`, which favour those who get least (Do et al. 2021 with
+    :math:`w_r = (2(m - r) + 1) / m^2`, which favour those who get least (Do and Usunier 2022 with
     these weights; it is the mean impact times one less its Gini coefficient).
 
     Args:

@@ -10,9 +10,9 @@ Three paths, from the fairest policy to the most useful one. *Prices* are Fair-P
 lambda. *Temperatures* are PG-Rank's scores divided by falling numbers. *Thresholds* are the rival,
 after Guo, Ton, Liu and Li (arXiv 2306.07188): the next document is drawn from the softmax of a
 given ranker, but only among documents whose probability there reaches a threshold; so 0 is
-Plackett-Luce and 1 a sorted list. The paper controls the risk of losing *utility* with the bounds
-of distribution-free risk control; here the same risk control bounds the disparity, by the
-Hoeffding-Bentkus bound. We have read the paper's abstract and not its code: that the threshold is
+Plackett-Luce and 1 a sorted list. The paper controls the risk of losing utility (its third version:
+utility or fairness) with the bounds of distribution-free risk control; here they bound disparity,
+by the Hoeffding-Bentkus bound. We have read its abstracts and not its code: that the threshold is
 on the probability among those left, and one for all positions, is our reading.
 """
 
