@@ -45,7 +45,7 @@ from fairpg_lite._files import write_whole
 
 ROOT = Path(__file__).resolve().parents[1]
 SIGNALS = ("SIGINT", "SIGTERM", "SIGKILL")
-#: Seconds after which no process of a command that was stopped may be there.
+#: Seconds after which no process of a command that was killed may be there.
 GONE_AFTER = 10.0
 #: Seconds after which a command counts as hanging.
 HANGS_AFTER = 600.0
@@ -336,7 +336,14 @@ def stop(process: ForkProcess, name: str) -> float:
     return time.monotonic() - begin
 
 
-def interrupt(task: Task, whole: Whole, name: str, moment: Moment, folder: Path) -> Trial:
+def interrupt(
+    task: Task,
+    whole: Whole,
+    name: str,
+    moment: Moment,
+    folder: Path,
+    gone_after: float = GONE_AFTER,
+) -> Trial:
     """Stop a command, give it again, and compare.
 
     Args:
@@ -345,6 +352,8 @@ def interrupt(task: Task, whole: Whole, name: str, moment: Moment, folder: Path)
         name: of the signal.
         moment: when it is sent.
         folder: where the command runs; a new one.
+        gone_after: seconds after which all its processes must have ended; not asked of SIGINT,
+            which Python hears when the step that it is at has ended.
 
     Returns:
         What happened.
@@ -366,7 +375,7 @@ def interrupt(task: Task, whole: Whole, name: str, moment: Moment, folder: Path)
     differing = tuple(file for file in names if found.get(file) != whole.contents.get(file))
     faults = {
         "it ended with 0, and not all was there": claims_success,
-        f"a process was there {gone:.0f} s later": gone > GONE_AFTER,
+        f"a process was there {gone:.0f} s later": name != "SIGINT" and gone > gone_after,
         f"the second call ended with {code_again}": code_again not in task.codes,
         f"{len(differing)} files differ": bool(differing),
     }
@@ -391,6 +400,7 @@ def attack(
     rounds: int,
     seed: int = 0,
     signals: Sequence[str] = SIGNALS,
+    gone_after: float = GONE_AFTER,
     say: Callable[[str], None] = print,
 ) -> Iterator[Trial]:
     """Every signal to every command, in every round at another moment.
@@ -401,6 +411,7 @@ def attack(
         rounds: trials of each command with each signal.
         seed: of the moments.
         signals: their names.
+        gone_after: as in `interrupt`.
         say: takes a line for the terminal.
 
     Yields:
@@ -420,7 +431,7 @@ def attack(
     for count, (task, name, number) in enumerate(plan, 1):
         moment = wholes[task.name].moment(("start", "file")[number % 2], generator.random())
         folder = out / f"trial-{count:04}"
-        trial = interrupt(task, wholes[task.name], name, moment, folder)
+        trial = interrupt(task, wholes[task.name], name, moment, folder, gone_after)
         with open(out / "trials.jsonl", "a", encoding="utf-8") as file:
             file.write(json.dumps(asdict(trial)) + "\n")
         when = f"{moment.seconds:.2f} s after the {'first file' if number % 2 else 'start'}"
@@ -468,6 +479,10 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=9, help="trials of each with each signal")
     parser.add_argument("--seed", type=int, default=0, help="of the moments")
     parser.add_argument("--tasks", nargs="+", metavar="X", help="names of commands; all by default")
+    parser.add_argument("--signals", nargs="+", choices=SIGNALS, default=SIGNALS, metavar="X")
+    parser.add_argument(
+        "--gone-after", type=float, default=GONE_AFTER, metavar="X", help="seconds for all to end"
+    )
     parser.add_argument("--out", type=Path, default=Path("_build/interrupt"), help="a new folder")
     parser.add_argument("--call", help=argparse.SUPPRESS)
     args = parser.parse_args()
@@ -490,6 +505,8 @@ def main() -> int:
             out,
             rounds=args.rounds,
             seed=args.seed,
+            signals=args.signals,
+            gone_after=args.gone_after,
             say=lambda line: print(line, flush=True),
         )
     )
