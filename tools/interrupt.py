@@ -258,6 +258,8 @@ def start(task: Task, folder: Path) -> ForkProcess:
 def _run(task: Task, folder: Path) -> None:
     """In the new process: as `python -m MODULE ...`, but everything is imported already."""
     os.setsid()
+    # A shell lets what it starts in the background ignore Ctrl-C.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     with open(folder.with_name(f"{folder.name}.log"), "ab") as log:
         os.dup2(log.fileno(), 1)
         os.dup2(log.fileno(), 2)
@@ -455,7 +457,7 @@ def table(trials: Sequence[Trial]) -> str:
         for name in SIGNALS:
             rows = [trial for trial in trials if (trial.task, trial.signal) == (task, name)]
             if rows:
-                midway = sum(trial.was_running for trial in rows)
+                midway = sum(trial.code != 0 for trial in rows)
                 left = sum(trial.temporaries for trial in rows)
                 longest = max(trial.gone for trial in rows)
                 faults = sum(bool(trial.fault) for trial in rows)
@@ -463,7 +465,7 @@ def table(trials: Sequence[Trial]) -> str:
                     f"| {task} | {name} | {len(rows)} | {midway} | {left} | {longest:.1f} "
                     f"| {faults} |"
                 )
-    midway = sum(trial.was_running for trial in trials)
+    midway = sum(trial.code != 0 for trial in trials)
     faults = sum(bool(trial.fault) for trial in trials)
     lines.append(f"| all | | {len(trials)} | {midway} | | | {faults} |")
     return "\n".join(lines)
