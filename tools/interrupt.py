@@ -431,9 +431,10 @@ def attack(
     generator = random.Random(seed)
     plan = [(task, name, number) for number in range(rounds) for task in chosen for name in signals]
     for count, (task, name, number) in enumerate(plan, 1):
-        moment = wholes[task.name].moment(("start", "file")[number % 2], generator.random())
+        whole = wholes[task.name]
+        moment = whole.moment(("start", "file")[number % 2], generator.random())
         folder = out / f"trial-{count:04}"
-        trial = interrupt(task, wholes[task.name], name, moment, folder, gone_after)
+        trial = interrupt(task, whole, name, moment, folder, gone_after)
         with open(out / "trials.jsonl", "a", encoding="utf-8") as file:
             file.write(json.dumps(asdict(trial)) + "\n")
         when = f"{moment.seconds:.2f} s after the {'first file' if number % 2 else 'start'}"
