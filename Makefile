@@ -25,7 +25,7 @@ JOBS   ?= 1
 ARGS   ?=
 PAGE   ?= coursework/assignment.ipynb
 
-.PHONY: help setup book reproduce pdf lab handout grade exam slides test test-oldest test-newest check portable fragile lint style format bench run-chapters lock clean
+.PHONY: help setup book reproduce pdf lab handout grade exam slides test test-oldest test-newest interrupt check portable fragile lint style format bench run-chapters lock clean
 
 help:  ## list these commands
 	@echo "fairpg-lite: fairness of exposure in learning to rank"
@@ -102,6 +102,9 @@ test-oldest test-newest:
 	.venv-$(ends)/bin/python -m pip install --quiet --disable-pip-version-check --upgrade \
 	  $(if $(TORCH),"$(TORCH)" $$($(PYTHON) -m tools.bounds $(ends) | sed 's/^torch[^ ]*//'),$$($(PYTHON) -m tools.bounds $(ends)))
 	.venv-$(ends)/bin/python -m pytest -q -W default -o addopts="--doctest-modules --strict-markers" tests/module fairpg_lite
+
+interrupt: setup  ## stop commands at 216 random moments, call them again, compare; ARGS="--rounds 1"
+	PYTHONPATH="$(CURDIR)/book" $(BIN)/python -m tools.interrupt $(ARGS)
 
 portable: setup  ## chapters and tests as on other machines; ARGS="--profiles avx2 --chapters 11"
 	$(BIN)/python -m tools.portable $(ARGS)

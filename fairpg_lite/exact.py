@@ -82,7 +82,9 @@ def exact_position_probs(
     length = n | 1
     frequency = torch.arange(length // 2 + 1, dtype=torch.float64)
     angle = 2.0 * math.pi / length * frequency
-    circle = torch.polar(torch.ones_like(angle), angle).to(scores.dtype.to_complex())
+    circle = torch.polar(torch.ones_like(angle), angle)
+    # Not dtype.to_complex(): called a few times, it crashes PyTorch 2.2.
+    circle = circle.to(torch.promote_types(scores.dtype, torch.complex64))
     log_w = log_weights(scores, mask, tolerance)
     rule = Rule(circle, torch.ones_like(circle), *times(log_w, circle, tolerance))
     generating = RaceIntegral.apply(log_w, rule, False)

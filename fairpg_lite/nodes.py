@@ -110,7 +110,7 @@ def _fitted_nodes(bias: bytes, tolerance: float, dtype: torch.dtype) -> tuple[Te
         _check_circle(len(values))
         power_sum = circle(values, tolerance)
     nodes, coefficients = power_sum
-    node_dtype = dtype if np.isrealobj(nodes) else dtype.to_complex()
+    node_dtype = dtype if np.isrealobj(nodes) else torch.promote_types(dtype, torch.complex64)
     return torch.from_numpy(nodes).to(node_dtype), torch.from_numpy(coefficients).to(node_dtype)
 
 

@@ -12,8 +12,20 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 EXTRAS = ("experiments", "fast", "cluster", "plots")
-#: Of the extra `test`, what tests/module and conftest.py need.
-FOR_TESTS = ("pytest", "nbval", "hypothesis", "pytrec-eval-terrier")
+#: Of the extras `book` and `test`, what tests/module and conftest.py need.
+FOR_TESTS = (
+    "jupytext",
+    "nbclient",
+    "pytest",
+    "pytest-xdist",
+    "nbval",
+    "hypothesis",
+    "pytrec-eval-terrier",
+    "ir_measures",
+    "playwright",
+    "axe-playwright-python",
+    "pypdf",
+)
 _REQUIREMENT = re.compile(r"(?P<name>[A-Za-z0-9_.-]+)>=(?P<lowest>[0-9.]+)")
 
 
@@ -28,11 +40,10 @@ def requirements() -> dict[str, str]:
     lines = list(project["dependencies"])
     for extra in EXTRAS:
         lines += extras[extra]
-    lines += [line for line in extras["test"] if line.startswith(FOR_TESTS)]
     lowest = {}
-    for line in lines:
+    for line in [*lines, *extras["book"], *extras["test"]]:
         match = _REQUIREMENT.match(line)
-        if match is not None:
+        if match is not None and (line in lines or match["name"] in FOR_TESTS):
             lowest[match["name"]] = match["lowest"]
     return lowest
 

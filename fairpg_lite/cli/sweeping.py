@@ -118,9 +118,11 @@ def run(args: argparse.Namespace) -> None:
 
 def _draw(table: "pd.DataFrame", x: str, path: Path) -> None:
     """Write NDCG against a measure as PNG and SVG."""
+    from matplotlib.figure import Figure
+
     with style():
-        figure = plot_tradeoff(table, x=x).get_figure(root=True)
-        assert figure is not None
+        figure = plot_tradeoff(table, x=x).figure
+        assert isinstance(figure, Figure)
         # Without date and version, the same table is the same file.
         for kind, unstamped in (("png", {"Software": None}), ("svg", {"Date": None})):
             with whole_file(path.with_name(f"{path.name}.{kind}")) as picture:

@@ -4,8 +4,10 @@ Every finished run is a JSON file of its own, written by the process that asked 
 can be killed at any moment and run again: only what is missing is computed.
 """
 
+import os
 import signal
 import sys
+import threading
 import time
 import warnings
 from collections.abc import Callable, Iterable, Sequence
@@ -286,9 +288,8 @@ def _in_processes(pending: Pending, store: Store, jobs: int) -> BaseException | 
         jobs,
         timeout=300,
         env=_ONE_THREAD,
-        # A terminal sends Ctrl-C to all of a group; this process alone answers it.
-        initializer=signal.signal,
-        initargs=(signal.SIGINT, signal.SIG_IGN),
+        initializer=begin_worker,
+        initargs=(os.getpid(),),
     )
     submitted: list[Future[Outcome]] = []
 
@@ -309,6 +310,26 @@ def _in_processes(pending: Pending, store: Store, jobs: int) -> BaseException | 
                 time.sleep(0.01)
             pool.shutdown(wait=True, kill_workers=True)
             raise
+
+
+def begin_worker(parent: int) -> None:
+    """In a new worker: leave Ctrl-C to the process that started it, and end when that has ended.
+
+    A terminal sends Ctrl-C to all of a group, and the parent alone answers it. A parent that is
+    killed cannot end its workers; they would train on, and then wait for more.
+
+    Args:
+        parent: The number of the process that started this one.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if os.name == "posix":  # elsewhere a process keeps the number of a parent that is gone
+        threading.Thread(target=_end_after, args=(parent,), daemon=True).start()
+
+
+def _end_after(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(1.0)
+    os._exit(1)
 
 
 def _gather(
