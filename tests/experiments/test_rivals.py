@@ -223,3 +223,53 @@ def test_interval_is_students():
     low, high = stats.t.interval(0.95, 2, values.mean(), stats.sem(values))
     found = rivals.estimate(values)
     assert (found.low, found.high) == (pytest.approx(low), pytest.approx(high))
+
+
+def stored_cells():
+    """Objective, documents and spread of every cell of the table of errors."""
+    rows = rivals.stored("rivals_errors")["rows"]
+    return sorted({(row["objective"], row["n"], row["spread"]) for row in rows})
+
+
+def lists_of_exact(objective, n, spread):
+    """How many lists the paper's estimator uses in the time of the exact gradient."""
+    exact = rivals.exact_point(objective, n, spread)
+    paper = rivals.points(objective, n, spread, "REINFORCE, mean")
+    return rivals.lists_in(paper, exact.microseconds)
+
+
+def test_the_rule_of_thumb_of_method_is_that_of_the_table():
+    """What `Objective.method` says of "sample" and "exact"."""
+    leads = {}
+    for cell in stored_cells():
+        objective, n, spread = cell
+        lists = lists_of_exact(*cell)
+        leads[cell] = min(rivals.leads(*cell).values())
+        if objective == "NDCG@10":
+            assert 20 <= lists <= 1600
+        elif spread <= 3:
+            assert 2 <= lists <= 20
+        else:
+            assert 10 <= lists <= 80
+        assert leads[cell] >= 100 or (n == 10 and spread >= 10)
+    assert min(leads.values()) >= 20
+    assert np.mean([lead >= 1000 for lead in leads.values()]) > 0.5
+
+
+@pytest.mark.parametrize("data", ["stand-in", "German Credit"])
+def test_who_is_first_in_training_is_as_method_says(data):
+    """ "exact" in all settings of Yahoo's shape, a sampled gradient in all of German Credit."""
+    counted = 0
+    for model, fair in itertools.product(("linear", "network"), (False, True)):
+        courses = rivals.courses(data, model, fair)
+        if ("exact", 0) not in courses:
+            continue
+        counted += 1
+        goal = rivals.target(courses)
+        seconds = {way: rivals.seconds_to(course, goal) for way, course in courses.items()}
+        first = min(seconds, key=seconds.__getitem__)
+        assert (first == ("exact", 0)) == (data == "stand-in")
+        if (data, model) == ("German Credit", "network"):
+            last = {way: course.value[:, -1].mean() for way, course in courses.items()}
+            assert last["exact", 0] < max(last.values())
+    assert counted == {"stand-in": 3, "German Credit": 4}[data]
