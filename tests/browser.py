@@ -82,6 +82,22 @@ TOO_WIDE = """() => document.documentElement.scrollWidth - window.innerWidth"""
 SCROLLS = """() => [...document.querySelectorAll('article div.math, article pre')]
   .filter(e => e.offsetParent && e.scrollWidth > e.clientWidth + 2
     && !e.closest('details')).map(e => e.textContent.slice(0, 80))"""
+# Letters of a figure in pixels of the page. Those below or above a line are part of a formula.
+SMALL_LETTERS = """() => [...document.querySelectorAll('article .drawn svg[viewBox]')]
+  .filter(svg => svg.getClientRects().length).flatMap(svg => {
+    const scale = svg.getBoundingClientRect().width / svg.viewBox.baseVal.width;
+    return [...svg.querySelectorAll('text')].filter(e => e.getClientRects().length)
+      .map(e => [parseFloat(getComputedStyle(e).fontSize) * scale, e.textContent])
+      .filter(([size]) => size < 11); })"""
+# What of a figure is beyond the edge of the window, and figures that would have to be scrolled.
+CUT_FIGURES = """() => [...document.querySelectorAll('article .drawn, article .drawn text')]
+  .filter(e => e.getClientRects().length).filter(e => {
+    const box = e.getBoundingClientRect();
+    return box.right > innerWidth || box.left < 0 || e.scrollWidth > e.clientWidth + 20
+      && e.matches('div'); }).map(e => e.textContent.slice(0, 60))"""
+SMALL_CODE = """() => [...document.querySelectorAll('article pre, article pre *')]
+  .filter(e => parseFloat(getComputedStyle(e).fontSize) < 12.5)
+  .map(e => e.textContent.slice(0, 60))"""
 FOLDED = """() => [...document.querySelectorAll('article .toggle-hidden')]
   .map(e => e.textContent.trim().slice(0, 60))"""
 # WCAG contrast of prose against the nearest painted ground.

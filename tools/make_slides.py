@@ -62,13 +62,13 @@ def find(article: Tag, selector: str, what: str) -> Tag:
 
 def clean(element: Tag, page: Path) -> None:
     """No links into the page that was left behind, no buttons, and ids that stay unique."""
-    for extra in element.select("a.headerlink, button, script, [role=tooltip]"):
+    for extra in element.select(built_page.SCREEN_ONLY):
         extra.decompose()
     for link in element.select("a[href]"):
         if not str(link["href"]).startswith("https://"):
             link.unwrap()
     for holder in [element, *element.select("[id]")]:
-        if holder.has_attr("id"):
+        if holder.has_attr("id") and not holder.find_parent(class_="drawn"):
             del holder["id"]
     built_page.inline_images(element, page)
 
@@ -102,7 +102,7 @@ def classes_above(element: Tag) -> list[str]:
 
 def automatic(section: Tag) -> list[tuple[str, list[Tag]]]:
     """The slides of a section: a suffix for the title, and what to show."""
-    pictures = own(section, "figure:has(img)")[:1]
+    pictures = own(section, "figure:has(img, .drawn)")[:1]
     if section.find("h1", recursive=False):
         return [(" (picture)", [p]) for p in pictures]
     if section["id"] == REMEMBER:
@@ -275,6 +275,7 @@ def deck(
     style, script = (
         (HERE / f"slides.{kind}").read_text(encoding="utf-8") for kind in ("css", "js")
     )
+    style = built_page.figure_style() + style
     return (
         "<!doctype html><html lang='en'><head><meta charset='utf-8'>"
         "<meta name='viewport' content='width=device-width, initial-scale=1'>"

@@ -4,6 +4,7 @@ import browser as ask
 import pytest
 
 BOX = "<div class='toggle-hidden' id='box'>A solution</div>"
+SVG = "<div class='drawn'><svg viewBox='0 0 100 20' width='100' height='20'>{}</svg></div>"
 LONG = f"<pre style='overflow:auto;width:300px'>{'x' * 200}</pre>"
 
 
@@ -25,6 +26,9 @@ def spoilt(tmp_path, body, head=""):
         (ask.TEX_ERRORS, '<span data-mjx-error="undefined control sequence"></span>'),
         (ask.SCROLLS, LONG),
         (ask.FOLDED, BOX),
+        (ask.SMALL_LETTERS, SVG.format("<text y='9' style='font-size:8px'>a</text>")),
+        (ask.CUT_FIGURES, SVG.format("<text x='9999' y='9'>a</text>")),
+        (ask.SMALL_CODE, "<pre style='font-size:12px'>a = 1</pre>"),
         (ask.FAINT, "<p style='color:#aaa'>grey</p>"),
     ],
 )
