@@ -16,6 +16,7 @@ that of the drawing with four changes.
 from __future__ import annotations
 
 import html
+import itertools
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -164,7 +165,7 @@ def split(axes: list[ET.Element], width: float) -> list[Panel]:
     if len(columns) < 2:
         return [Panel(0.0, width, axes)]
     cuts = [0.0]
-    for before, column in zip(columns, columns[1:], strict=False):
+    for before, column in itertools.pairwise(columns):
         end = max(boxes[group].right for group in before)
         start = min(left_edge(group, boxes[group]) for group in column)
         cuts.append(max((end + start) / 2, start - 6))
@@ -204,6 +205,18 @@ def has_numbers(axes: ET.Element) -> bool:
         next(tick.iter(f"{SVG}text"), None) is not None
         for tick in axes.iter(f"{SVG}g")
         if tick.get("id", "").startswith("ytick")
+    )
+
+
+def has_name_above(axes: ET.Element) -> bool:
+    """Whether the horizontal axis has its name above, as colour bars do."""
+    frame = axes_box(axes)
+    return any(
+        label.y < frame.top and abs(label.turn) < 45
+        for axis in axes
+        if axis.get("id", "").startswith("matplotlib")
+        for group in axis
+        for label in labels(group)
     )
 
 
@@ -306,7 +319,7 @@ def formula(group: ET.Element, text: ET.Element) -> Label:
     size = max(one[2] for one in letters)
     base = max((one[1] for one in letters if one[2] == size), default=0.0)
     pieces: list[tuple[str, str]] = []
-    for x, y, own, slanted, letter in letters:
+    for _, y, own, slanted, letter in letters:
         small = own < 0.9 * size
         kind = ("sup" if y < base - 1 else "sub") if small else "italic" if slanted else "plain"
         if pieces and pieces[-1][0] == kind:
@@ -386,8 +399,8 @@ class Writer:
         if context.startswith("matplotlib"):  # the name of an axis, beside its numbers
             if abs(label.turn) > 45:
                 label.x += -self.apart if label.x < frame.left else self.apart
-            elif label.y > frame.bottom:
-                label.y += self.apart
+            else:
+                label.y += self.apart if label.y > frame.top else -self.apart
         elif context.startswith("xtick") and abs(label.turn) > 80 and label.y > frame.bottom:
             label.y = frame.bottom + 6
             label.anchor = "end" if label.turn < 0 else "start"
@@ -409,6 +422,8 @@ class Writer:
                 value = thin_path(value)
             elif key == "style":
                 value = self.style(value)
+            elif key in ("fill", "stroke"):  # of a hatch: an attribute knows no variables
+                key, value = "style", f"{key}:{coloured(value)}"
             elif key in ("x", "y", "width", "height") and element.tag != f"{SVG}image":
                 value = short(float(value))
             value = re.sub(r"url\(#([\w.-]+)\)", lambda m: f"url(#{self.id(m[1])})", value)
@@ -464,7 +479,9 @@ def thin_path(path: str) -> str:
         out.append(command + " ".join(short(value) for value in values))
     flush()
     kept = [
-        piece for k, piece in enumerate(out) if k == 0 or piece[1:] != out[k - 1][1:] or piece == "z"
+        piece
+        for k, piece in enumerate(out)
+        if k == 0 or piece[1:] != out[k - 1][1:] or piece == "z"
     ]
     return "".join(kept)
 
@@ -545,7 +562,8 @@ def map_box(axes: ET.Element) -> Box | None:
         if name.startswith("image") or child.find(f"{SVG}image") is not None:
             return axes_box(axes)
         if name.startswith(("QuadMesh", "QuadContourSet")):
-            places = [numbers(path.attrib["d"]) for path in child.iter(f"{SVG}path") if "d" in path.attrib]
+            paths = [path.attrib.get("d", "") for path in child.iter(f"{SVG}path")]
+            places = [numbers(path) for path in paths]
             xs = [x for one in places for x in one[::2]]
             ys = [y for one in places for y in one[1::2]]
             if xs:
@@ -609,6 +627,8 @@ def panel_markup(
     left = panel.left - writer.apart
     width += writer.apart
     bottom += writer.apart
+    named_above = crowded and any(has_name_above(group) for group in panel.axes)
+    top -= writer.apart if named_above else 0.0
     look = (
         f"--w:{width:.0f};--k:{letter:.2f};--kp:{phone_letter:.2f};"
         f"--m:{PHONE_SMALLEST / phone_scale:.1f};flex-grow:{width:.0f}"
@@ -619,7 +639,8 @@ def panel_markup(
     room = ' class="shares-axis"' if panel.room else ""
     return (
         f'{words}<svg{room} viewBox="{short(left)} {short(top)} {short(width)} '
-        f'{short(bottom - top)}" style="{look}" aria-hidden="true">{shared}{body}{"".join(copies)}</svg>'
+        f'{short(bottom - top)}" style="{look}" aria-hidden="true">'
+        f"{shared}{body}{''.join(copies)}</svg>"
     )
 
 

@@ -35,6 +35,17 @@
     });
   });
 
+  // The theme calls the button of every fold "Toggle hidden content"; it is called as its title.
+  function nameFolds() {
+    document.querySelectorAll(".admonition > .admonition-title > .toggle-button").forEach(function (button) {
+      var title = button.parentElement.cloneNode(true);
+      title.querySelectorAll("button, mjx-assistive-mml").forEach(function (part) { part.remove(); });
+      button.setAttribute("aria-label", title.textContent.trim().replace(/\s+/g, " "));
+    });
+  }
+  if (document.readyState === "complete") nameFolds();
+  else window.addEventListener("load", nameFolds);
+
   function fade(box) {
     var left = box.scrollWidth - box.clientWidth - box.scrollLeft;
     box.classList.toggle("more-right", left > 4);
