@@ -98,6 +98,19 @@ CUT_FIGURES = """() => [...document.querySelectorAll('article .drawn, article .d
 SMALL_CODE = """() => [...document.querySelectorAll('article pre, article pre *')]
   .filter(e => parseFloat(getComputedStyle(e).fontSize) < 12.5)
   .map(e => e.textContent.slice(0, 60))"""
+# What moved by itself while a page was loading, as Chromium counts it: [how much, what].
+WATCH_SHIFTS = """window.shifts = []; new PerformanceObserver(list => {
+  for (const entry of list.getEntries()) if (!entry.hadRecentInput) window.shifts.push([entry.value,
+    entry.sources.map(s => s.node?.className ?? s.node?.nodeName)]);
+}).observe({type: 'layout-shift', buffered: true});"""
+SHIFTS = """async () => {
+  await document.fonts.ready;
+  for (let k = 0; k < 3; k++) await new Promise(requestAnimationFrame);
+  await new Promise(done => setTimeout(done, 50)); // the observer is told after the frame
+  return window.shifts;
+}"""
+FIGURE_BYTES = """() => [...document.querySelectorAll('.drawn, figure img')]
+  .reduce((sum, e) => sum + new Blob([e.outerHTML]).size, 0)"""
 FOLDED = """() => [...document.querySelectorAll('article .toggle-hidden')]
   .map(e => e.textContent.trim().slice(0, 60))"""
 # WCAG contrast of prose against the nearest painted ground.
@@ -166,6 +179,11 @@ AXE = """async onlyContrast => {
     impact: v.impact, where: n.target.join(' '), html: n.html.slice(0, 120)})));
 }"""
 SEVERE = ("serious", "critical")
+
+
+def weigh(loaded, response):
+    """Note a response's address and its bytes, uncompressed as our server sends them."""
+    loaded[response.url] = int(response.headers.get("content-length", 0))
 
 
 def axe_script():

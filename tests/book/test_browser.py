@@ -300,20 +300,30 @@ def served(built_book):
     thread.join()
 
 
-@pytest.mark.parametrize("width", [ask.WIDE, ask.NARROW])
-@pytest.mark.parametrize(
-    "name", ["intro", "02_utility_and_erm", "07_fair_pg_rank", "09_synthetic", "13_scoreboard"]
-)
-def test_a_page_loads_no_library(served, chrome, name, width):
-    context = chrome.new_context(viewport={"width": width, "height": 850})
-    page = context.new_page()
-    asked = []
-    page.on("request", lambda request: asked.append(request.url))
-    page.goto(f"{served}/book/{name}.html")
-    page.wait_for_load_state("networkidle")
-    heavy = ("mathjax", "searchindex", "fa-solid", "fontawesome")
-    assert [url for url in asked if any(word in url for word in heavy)] == []
-    context.close()
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_loads_little_and_does_not_jump(served, chrome, name):
+    """Bytes and shifts, desktop and phone, each in a window that has seen nothing before."""
+    for width in (ask.WIDE, ask.NARROW):
+        context = chrome.new_context(viewport={"width": width, "height": 850})
+        context.add_init_script(ask.WATCH_SHIFTS)
+        page = context.new_page()
+        loaded = {}
+        page.on("response", functools.partial(ask.weigh, loaded))
+        page.goto(f"{served}/{name}.html")
+        shifts = page.evaluate(ask.SHIFTS)
+        assert sum(size for size, _ in shifts) < 0.05, (width, shifts)
+        heavy = ("mathjax", "fa-solid", "fontawesome")
+        heavy += () if name == "search" else ("searchindex",)
+        assert [url for url in loaded if any(word in url for word in heavy)] == []
+        if is_chapter(name):
+            pictures = sum(size for url, size in loaded.items() if "/_images/" in url)
+            beside = sum(loaded.values()) - pictures - page.evaluate(ask.FIGURE_BYTES)
+            assert beside < 1_000_000, width
+        context.close()
+
+
+def is_chapter(name):
+    return re.fullmatch(r"book/(\d\d|A\d)_\w+", name) is not None
 
 
 def test_a_page_can_be_shared(built_book):

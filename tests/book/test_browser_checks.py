@@ -42,6 +42,17 @@ def test_a_planted_wide_block_is_seen(window, tmp_path):
     assert page.evaluate(ask.TOO_WIDE) > 0
 
 
+def test_a_planted_jump_is_seen(chrome, tmp_path):
+    body = "<div style='height:1px' id='top'></div>" + "<p>words</p>" * 9
+    page = chrome.new_page()
+    page.add_init_script(ask.WATCH_SHIFTS)
+    page.goto(spoilt(tmp_path, body).as_uri())
+    assert page.evaluate(ask.SHIFTS) == []
+    page.evaluate("document.querySelector('#top').style.height = '300px'")
+    assert sum(size for size, _ in page.evaluate(ask.SHIFTS)) > 0.05
+    page.close()
+
+
 def test_a_planted_request_is_seen(window, tmp_path):
     head = "<script src='https://example.org/x.js'></script>"
     window.open(spoilt(tmp_path, "", head))

@@ -318,8 +318,8 @@ def test_temperature(pages, visit):
     assert slider.get_attribute("aria-valuetext") == "10.00"
 
 
-KEYS = [("ArrowUp", 0.89), ("ArrowLeft", 0.88), ("PageUp", 0.98), ("PageUp", 1.0), ("Home", 0.0)]
-KEYS += [("PageDown", 0.0), ("ArrowRight", 0.01), ("End", 1.0)]
+KEYS = [("ArrowUp", 0.89), ("ArrowDown", 0.88), ("PageUp", 0.98), ("PageUp", 1.0), ("Home", 0.0)]
+KEYS += [("PageDown", 0.0), ("ArrowUp", 0.01), ("End", 1.0)]
 
 
 # A change is spoken a moment after the last key, so that a screen reader is not flooded.
@@ -337,6 +337,30 @@ def test_a_merit_by_keyboard(pages, visit):
     assert re.fullmatch(r"1\.00, exposure 1\.000", slider.get_attribute("aria-valuetext"))
     page.wait_for_function(SPOKEN, arg=page.locator(".xp-headline").inner_text())
     assert "D group" in page.locator("[aria-live=polite]").inner_text()
+
+
+def test_ten_merits_are_one_stop_of_the_tab_key(pages, visit):
+    page = visit(pages / "candidates.html")
+    assert page.locator(".xp-knob[tabindex='0']").count() == 1
+    page.get_by_role("slider", name="merit of A, a man").focus()
+    before = merits(page)
+    for _ in range(6):
+        page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowLeft")
+    focused = "document.activeElement.getAttribute('aria-label')"
+    assert page.evaluate(focused) == "merit of F, a woman"
+    assert merits(page) == before
+    page.keyboard.press("Tab")
+    assert "merit of" not in page.evaluate(f"{focused} ?? ''")
+
+
+def test_a_group_without_merit_is_divided_by_nothing(pages, visit):
+    page = visit(pages / "candidates.html")
+    for name in "ABCDE":
+        page.get_by_role("slider", name=f"merit of {name}, a man").press("Home")
+    words = page.locator(".xp-tile.xp-g0").inner_text()
+    assert "÷" not in words
+    assert "without merit" in words
 
 
 def test_a_merit_by_mouse(pages, visit):
