@@ -208,6 +208,20 @@ def has_numbers(axes: ET.Element) -> bool:
     )
 
 
+def longest_upright(axes: list[ET.Element]) -> float:
+    """The length of the longest word that stands upright below some axes, in points."""
+    lengths = [
+        label.width()
+        for group in axes
+        for tick in group.iter(f"{SVG}g")
+        if tick.get("id", "").startswith("xtick")
+        for inner in tick
+        for label in labels(inner)
+        if abs(label.turn) > 80
+    ]
+    return max(lengths, default=0.0)
+
+
 def has_name_above(axes: ET.Element) -> bool:
     """Whether the horizontal axis has its name above, as colour bars do."""
     frame = axes_box(axes)
@@ -355,6 +369,7 @@ class Writer:
         self.ids: dict[str, str] = {}
         self.referred = referred
         self.apart = 0.0  # pt: how far names of axes move away, where a phone's letters are large
+        self.drop = 0.0  # pt: how far more, below numbers or words that stand upright
 
     def id(self, old: str) -> str:
         return self.ids.setdefault(old, f"{self.name}-{len(self.ids)}")
@@ -399,8 +414,10 @@ class Writer:
         if context.startswith("matplotlib"):  # the name of an axis, beside its numbers
             if abs(label.turn) > 45:
                 label.x += -self.apart if label.x < frame.left else self.apart
+            elif label.y > frame.top:
+                label.y += self.apart + self.drop
             else:
-                label.y += self.apart if label.y > frame.top else -self.apart
+                label.y -= self.apart
         elif context.startswith("xtick") and abs(label.turn) > 80 and label.y > frame.bottom:
             label.y = frame.bottom + 6
             label.anchor = "end" if label.turn < 0 else "start"
@@ -618,6 +635,7 @@ def panel_markup(
     phone_letter = max(PHONE_LETTER / (ORDINARY * phone_scale), 1.0)
     crowded = phone_letter > CROWDED
     writer.apart = 7 * (phone_letter - 0.6) if crowded else 0.0
+    writer.drop = 0.25 * longest_upright(panel.axes) if crowded else 0.0
     body = "".join(axes_markup(group, writer, crowded) for group in panel.axes)
     copies = []
     for source, shift in panel.copies:
@@ -626,7 +644,7 @@ def panel_markup(
     words = "".join(legend_markup(legend, writer, "phone") for legend in legends if crowded)
     left = panel.left - writer.apart
     width += writer.apart
-    bottom += writer.apart
+    bottom += writer.apart + writer.drop
     named_above = crowded and any(has_name_above(group) for group in panel.axes)
     top -= writer.apart if named_above else 0.0
     look = (
