@@ -1,6 +1,7 @@
 """How figures look, and the picture of a trade-off curve.
 
-A figure has a white ground, which the page turns dark in its dark theme (book/_static/book.css).
+A figure has a white ground; the book's pages draw it in the colours of their theme, by the names
+that book/_static/drawn.css gives the colours below.
 Colours are Okabe and Ito's, which people with the common colour-vision deficiencies can tell apart;
 lines and bars that matter also differ in marker, dash or hatch. Used in every chapter from 1 on.
 """

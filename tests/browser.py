@@ -82,6 +82,35 @@ TOO_WIDE = """() => document.documentElement.scrollWidth - window.innerWidth"""
 SCROLLS = """() => [...document.querySelectorAll('article div.math, article pre')]
   .filter(e => e.offsetParent && e.scrollWidth > e.clientWidth + 2
     && !e.closest('details')).map(e => e.textContent.slice(0, 80))"""
+# Letters of a figure in pixels of the page. Those below or above a line are part of a formula.
+SMALL_LETTERS = """() => [...document.querySelectorAll('article .drawn svg[viewBox]')]
+  .filter(svg => svg.getClientRects().length).flatMap(svg => {
+    const scale = svg.getBoundingClientRect().width / svg.viewBox.baseVal.width;
+    return [...svg.querySelectorAll('text')].filter(e => e.getClientRects().length)
+      .map(e => [parseFloat(getComputedStyle(e).fontSize) * scale, e.textContent])
+      .filter(([size]) => size < 11); })"""
+# What of a figure is beyond the edge of the window, and figures that would have to be scrolled.
+CUT_FIGURES = """() => [...document.querySelectorAll('article .drawn, article .drawn text')]
+  .filter(e => e.getClientRects().length).filter(e => {
+    const box = e.getBoundingClientRect();
+    return box.right > innerWidth || box.left < 0 || e.scrollWidth > e.clientWidth + 20
+      && e.matches('div'); }).map(e => e.textContent.slice(0, 60))"""
+SMALL_CODE = """() => [...document.querySelectorAll('article pre, article pre *')]
+  .filter(e => parseFloat(getComputedStyle(e).fontSize) < 12.5)
+  .map(e => e.textContent.slice(0, 60))"""
+# What moved by itself while a page was loading, as Chromium counts it: [how much, what].
+WATCH_SHIFTS = """window.shifts = []; new PerformanceObserver(list => {
+  for (const entry of list.getEntries()) if (!entry.hadRecentInput) window.shifts.push([entry.value,
+    entry.sources.map(s => s.node?.className ?? s.node?.nodeName)]);
+}).observe({type: 'layout-shift', buffered: true});"""
+SHIFTS = """async () => {
+  await document.fonts.ready;
+  for (let k = 0; k < 3; k++) await new Promise(requestAnimationFrame);
+  await new Promise(done => setTimeout(done, 50)); // the observer is told after the frame
+  return window.shifts;
+}"""
+FIGURE_BYTES = """() => [...document.querySelectorAll('.drawn, figure img')]
+  .reduce((sum, e) => sum + new Blob([e.outerHTML]).size, 0)"""
 FOLDED = """() => [...document.querySelectorAll('article .toggle-hidden')]
   .map(e => e.textContent.trim().slice(0, 60))"""
 # WCAG contrast of prose against the nearest painted ground.
@@ -150,6 +179,11 @@ AXE = """async onlyContrast => {
     impact: v.impact, where: n.target.join(' '), html: n.html.slice(0, 120)})));
 }"""
 SEVERE = ("serious", "critical")
+
+
+def weigh(loaded, response):
+    """Note a response's address and its bytes, uncompressed as our server sends them."""
+    loaded[response.url] = int(response.headers.get("content-length", 0))
 
 
 def axe_script():

@@ -19,7 +19,10 @@ ROOT = Path(__file__).resolve().parents[1]
 HTML = ROOT / "_build" / "html"
 # What only a screen needs: links to a heading, buttons, scripts, definitions that appear on a word,
 # pages within the page.
-SCREEN_ONLY = "a.headerlink, button, script, style, .copybtn, [role=tooltip], iframe"
+SCREEN_ONLY = (
+    "a.headerlink, button, script, style, .copybtn, [role=tooltip], iframe, "
+    ".code-toggle, .code-toggle + label"
+)
 # Folded code of a cell: it draws a figure or checks a sentence, and the notebook has it.
 FOLDED_CODE = ".cell.tag_hide-input > details, .cell.tag_hide-cell"
 
@@ -91,7 +94,7 @@ def for_paper(article: Tag) -> None:
     for coloured in article.select(".highlight pre span"):  # a third of all elements
         coloured.unwrap()
     for figure in article.select("figure.frames"):
-        for hidden in figure.select("img[hidden]"):
+        for hidden in figure.select(".drawn[hidden]"):
             hidden.decompose()
         for slider in figure.select("input"):
             slider.replace_with(" = ")
@@ -124,6 +127,11 @@ def inline_images(article: Tag, page: Path) -> None:
             kind = mimetypes.guess_type(file.name)[0] or "image/png"
             data = base64.b64encode(file.read_bytes()).decode()
             image["src"] = f"data:{kind};base64,{data}"
+
+
+def figure_style() -> str:
+    """The style sheet of figures that are a part of the page."""
+    return (ROOT / "book" / "_static" / "drawn.css").read_text(encoding="utf-8")
 
 
 def formula_settings() -> str:

@@ -46,6 +46,8 @@ def unique_ids(article: Tag, name: str, known: set[str]) -> None:
     here = built_page.slug(name)
     seen: set[str] = set()
     for element in article.select("[id]"):
+        if element.find_parent(class_="drawn"):  # names inside a figure, unique in the whole book
+            continue
         place = str(element["id"])
         if place in seen:  # every exercise's text has the same id: a link means the first
             del element["id"]
@@ -113,7 +115,8 @@ def one_page(parts: list[tuple[str, list[str]]], folder: Path = built_page.HTML)
             contents += [contents_line(*heading) for heading in headings(article)]
             inside = article.decode_contents()
             body.append(f'<div class="page" id="{built_page.slug(name)}">{inside}</div>')
-    style = (Path(__file__).parent / "print.css").read_text(encoding="utf-8")
+    style = built_page.figure_style()
+    style += (Path(__file__).parent / "print.css").read_text(encoding="utf-8")
     config = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))
     return (
         "<!doctype html><html lang='en'><head><meta charset='utf-8'>"

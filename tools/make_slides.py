@@ -32,8 +32,8 @@ HERE = Path(__file__).parent
 LONGEST = 45  # words that lead to a formula and still fit on its slide
 FEWEST = 7  # words that say something of a formula or an output: "Then" does not
 ROWS = 16  # lines or rows of the longest output that fits
-# A drawn figure is an image, or lines drawn in the page; formulas are lines as well.
-PICTURE = "figure:has(img), figure:has(svg:not(mjx-container svg))"
+# A figure is an image, or drawn in the page.
+PICTURE = "figure:has(img, .drawn)"
 # A mark that ends a formula, before whatever closes its lines.
 LAST_MARK = re.compile(r"(?:\\[,;])?\s*[.,]\s*((?:\\end\{\w+\}\s*)*)\\\]")
 # What one does to a figure that moves, and not to a slide.
@@ -73,7 +73,7 @@ def clean(element: Tag, page: Path) -> None:
     for formula in [element, *element.select("div.math")]:
         if "math" in (formula.get("class") or []):
             without_last_mark(formula)
-    for extra in element.select("a.headerlink, button, script, [role=tooltip]"):
+    for extra in element.select(built_page.SCREEN_ONLY):
         extra.decompose()
     for link in element.select("a[href]"):
         if not str(link["href"]).startswith("https://"):
@@ -354,6 +354,7 @@ def deck(
     style, script = (
         (HERE / f"slides.{kind}").read_text(encoding="utf-8") for kind in ("css", "js")
     )
+    style = built_page.figure_style() + style
     return (
         "<!doctype html><html lang='en'><head><meta charset='utf-8'>"
         "<meta name='viewport' content='width=device-width, initial-scale=1'>"

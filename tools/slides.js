@@ -5,9 +5,9 @@ let now = 0;
 // What a chapter shows may be too tall for a slide: shrink it until it fits.
 function fit(slide) {
   const body = slide.querySelector('.body');
-  for (const picture of body.querySelectorAll('figure:not(.frames) img, figure svg:not(mjx-container svg)')) {
-    const box = picture.viewBox?.baseVal;
-    const ratio = box?.height ? box.width / box.height : picture.naturalWidth / picture.naturalHeight;
+  for (const picture of body.querySelectorAll('figure:not(.frames) :is(img, .drawn)')) {
+    const drawn = parseFloat(picture.style.getPropertyValue('--ratio'));
+    const ratio = drawn || picture.naturalWidth / picture.naturalHeight;
     if (ratio < 1.1) picture.closest('figure').classList.add('tall');
   }
   body.style.zoom = 1;

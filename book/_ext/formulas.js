@@ -12,8 +12,21 @@ function lean(markup) {
     .replace(/ (data-c|data-mjx-texclass|data-semantic-[a-z]+)="[^"]*"/g, "")
     .replace(/ xmlns(:xlink)?="http:[^"]*(svg|xlink)"/g, "")
     .replace(/xlink:href=/g, "href=")
-    .replace(/ role="img"/g, "")
-    .replace(/><\/(use|path|rect|line)>/g, "/>");
+    .replace(/ (role="img"|jax="SVG"|focusable="false"|unselectable="on"|style="position: relative;")/g, "")
+    .replace(/ xmlns="http:\/\/www.w3.org\/1998\/Math\/MathML"/g, "")
+    .replace(/ stroke="currentColor" fill="currentColor" stroke-width="0"/g, "")
+    .replace(/><\/(use|path|rect|line)>/g, "/>")
+    .replace(/^[^]*$/, withoutEmptyGroups);
+}
+
+/** Markup without the groups that say nothing. */
+function withoutEmptyGroups(markup) {
+  const open = [];
+  return markup.replace(/<g>|<g [^>]*>|<\/g>/g, (tag) => {
+    if (tag !== "</g>") open.push(tag !== "<g>");
+    const said = tag === "</g>" ? open.pop() : open.at(-1);
+    return said ? tag : "";
+  });
 }
 
 const settings = {

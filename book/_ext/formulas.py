@@ -125,6 +125,8 @@ def typeset_pages(app: Sphinx, error: Exception | None) -> None:
         depth = len(file.relative_to(out).parts) - 1
         file.write_text(link_style(drawn, depth), encoding="utf-8")
     hidden = ".formula-glyphs { height: 0; position: absolute; width: 0; }\n"
+    hidden += "mjx-container { position: relative; }\n"
+    hidden += "mjx-container svg { fill: currentcolor; stroke: currentcolor; stroke-width: 0; }\n"
     (out / STYLE).write_text(made["style"] + hidden, encoding="utf-8")
 
 

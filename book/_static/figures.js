@@ -3,46 +3,48 @@
 (function () {
   "use strict";
 
-  function open(image) {
+  function open(drawn) {
     var box = document.createElement("dialog");
     box.className = "enlarged";
     box.setAttribute("aria-label", "figure, enlarged");
-    var large = image.cloneNode();
+    var large = drawn.cloneNode(true);
     large.removeAttribute("tabindex");
-    large.removeAttribute("role");
-    large.removeAttribute("style");
+    large.setAttribute("role", "img");
+    large.setAttribute("aria-label", drawn.dataset.alt);
     box.appendChild(large);
     box.addEventListener("click", function () { box.close(); });
     // The theme takes Escape for its search box, so that the dialog's own answer never comes.
     box.addEventListener("keydown", function (event) { if (event.key === "Escape") box.close(); });
-    box.addEventListener("close", function () { box.remove(); image.focus(); });
+    box.addEventListener("close", function () { box.remove(); drawn.focus(); });
     document.body.appendChild(box);
     box.showModal();
   }
 
-  document.querySelectorAll(".bd-content div.cell_output img, .bd-content figure.frames img").forEach(
-    function (image) {
-      image.tabIndex = 0;
-      image.setAttribute("role", "button");
-      image.setAttribute("aria-label", "Enlarge the figure: " + image.alt);
-      image.addEventListener("click", function () { open(image); });
-      image.addEventListener("keydown", function (event) {
-        if (event.key !== "Enter" && event.key !== " ") return;
-        event.preventDefault();
-        open(image);
-      });
-    }
-  );
+  document.querySelectorAll(".bd-content .drawn").forEach(function (drawn) {
+    drawn.dataset.alt = drawn.getAttribute("aria-label");
+    drawn.tabIndex = 0;
+    drawn.setAttribute("role", "button");
+    drawn.setAttribute("aria-label", "Enlarge the figure: " + drawn.dataset.alt);
+    drawn.addEventListener("click", function () {
+      if (getSelection().isCollapsed) open(drawn); // else its words are being copied
+    });
+    drawn.addEventListener("keydown", function (event) {
+      if (event.key !== "Enter" && event.key !== " ") return;
+      event.preventDefault();
+      open(drawn);
+    });
+  });
 
-  // The picture scrolls, and its caption does not fade with it.
-  document.querySelectorAll(".bd-content div.cell_output figure:not(.frames, .explorable) > img").forEach(
-    function (image) {
-      var box = document.createElement("div");
-      box.className = "pictures";
-      image.replaceWith(box);
-      box.appendChild(image);
-    }
-  );
+  // The theme calls the button of every fold "Toggle hidden content"; it is called as its title.
+  function nameFolds() {
+    document.querySelectorAll(".admonition > .admonition-title > .toggle-button").forEach(function (button) {
+      var title = button.parentElement.cloneNode(true);
+      title.querySelectorAll("button, mjx-assistive-mml").forEach(function (part) { part.remove(); });
+      button.setAttribute("aria-label", title.textContent.trim().replace(/\s+/g, " "));
+    });
+  }
+  if (document.readyState === "complete") nameFolds();
+  else window.addEventListener("load", nameFolds);
 
   function fade(box) {
     var left = box.scrollWidth - box.clientWidth - box.scrollLeft;
@@ -54,11 +56,8 @@
     document.querySelectorAll(selector).forEach(function (box) {
       watch.observe(box); // a fold that opens, a window that turns
       box.addEventListener("scroll", function () { fade(box); }, { passive: true });
-      box.querySelectorAll("img").forEach(function (image) {
-        image.addEventListener("load", function () { fade(box); });
-      });
     });
   }
-  fadeAll(".bd-content .pictures, .bd-content div.cell_output .text_html, .bd-content div.cell_output pre");
+  fadeAll(".bd-content div.cell_output .text_html, .bd-content div.cell_output pre");
   fadeAll(".bd-content mjx-container[display='true']");
 })();

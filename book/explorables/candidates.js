@@ -17,7 +17,7 @@ fairpg.mount("explore-candidates", (box) => {
   const columns = NAMES.map((name, i) => {
     const bar = h("div", { class: "xp-bar" });
     const knob = h("div", {
-      class: "xp-knob", role: "slider", tabindex: 0, "aria-orientation": "vertical",
+      class: "xp-knob", role: "slider", tabindex: i ? -1 : 0, "aria-orientation": "vertical",
       "aria-valuemin": 0, "aria-valuemax": 1, "aria-label": `merit of ${name}, a ${ONE[GROUPS[i]]}`,
       onkeydown: (e) => key(e, i),
     });
@@ -62,7 +62,7 @@ fairpg.mount("explore-candidates", (box) => {
       h("span", {}, "sorted"), heat, h("span", {}, "pure chance")),
     h("div", { class: "xp-row", role: "group", "aria-label": "Examples" },
       ...presets, button("Reset", () => choose(preset), { class: "xp-quiet" })),
-    h("div", { class: "xp-name" }, h("b", {}, "Merit"), " drag, or use the arrow keys"),
+    h("div", { class: "xp-name" }, h("b", {}, "Merit"), " drag, or ↑ ↓ and ← →"),
     h("div", { class: "xp-cols xp-merits" }, ...columns.map((c) => c.above)),
     h("div", { class: "xp-name" }, h("b", {}, "Exposure"), key1("xp-share", "in proportion to merit"),
       key1("xp-mean", "mean of the drawn lists")),
@@ -90,7 +90,7 @@ fairpg.mount("explore-candidates", (box) => {
     const { knob, track } = columns[i];
     if (e.button || (e.pointerType !== "mouse" && e.target !== knob)) return;
     e.preventDefault();
-    knob.focus({ preventScroll: true });
+    visit(i);
     track.setPointerCapture(e.pointerId);
     const off = e.target === knob ? merit[i] - level(e, i) : 0;
     const move = (f) => change(i, level(f, i) + off);
@@ -101,9 +101,20 @@ fairpg.mount("explore-candidates", (box) => {
     track.addEventListener("pointercancel", drop);
     if (!off) move(e);
   }
+  // Ten sliders are one stop of the Tab key; left and right lead from one to the next.
+  function visit(i) {
+    columns.forEach((c, k) => { c.knob.tabIndex = k === i ? 0 : -1; });
+    columns[i].knob.focus({ preventScroll: true });
+  }
   function key(e, i) {
-    const by = { ArrowUp: 1, ArrowRight: 1, ArrowDown: -1, ArrowLeft: -1, PageUp: 10, PageDown: -10, Home: -100, End: 100 }[e.key];
-    if (!by || e.ctrlKey || e.altKey || e.metaKey) return;
+    if (e.ctrlKey || e.altKey || e.metaKey) return;
+    const next = { ArrowRight: 1, ArrowLeft: -1 }[e.key];
+    if (next) {
+      e.preventDefault();
+      return visit((i + next + columns.length) % columns.length);
+    }
+    const by = { ArrowUp: 1, ArrowDown: -1, PageUp: 10, PageDown: -10, Home: -100, End: 100 }[e.key];
+    if (!by) return;
     e.preventDefault();
     change(i, merit[i] + by / 100);
   }
@@ -169,7 +180,7 @@ fairpg.mount("explore-candidates", (box) => {
             : `Per unit of merit the ${WHO[d > 0 && lead > 0 ? low.label : high.label]} get ${short(d)} more. Turn up the temperature.`;
     write(tiles.dgroup, d, d < 0.0005 && lead > 0.0005 ? "0, but silent" : "lower is fairer");
     write(tiles.ndcg, fairpg.ndcg(exact, merit), "1 is best");
-    sides.forEach((s, g) => write(tiles[`g${g}`], s.exposure, `÷ merit ${short(s.merit, 2)} = ${short(s.ratio)}`));
+    sides.forEach((s, g) => write(tiles[`g${g}`], s.exposure, s.merit > 0 ? `÷ merit ${short(s.merit, 2)} = ${short(s.ratio)}` : "without merit"));
     strips.forEach(({ parts }, k) => {
       const of = sides.map((s) => (k ? s.exposure : s.merit)), all = of[0] + of[1];
       parts.forEach((p, g) => {
@@ -194,7 +205,6 @@ fairpg.mount("explore-candidates", (box) => {
     });
     tally.textContent = count ? `${count} drawn, at most ${short(off)} from exact` : "";
     list.replaceChildren(...(last || []).map((i) => h("b", { class: `xp-chip xp-g${GROUPS[i]}` }, NAMES[i])));
-    list.hidden = !last;
   }
   function speak() {
     const t = (name) => tiles[name].out.textContent;

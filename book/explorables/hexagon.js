@@ -1,7 +1,8 @@
 /* Explorable B: all lotteries over lists of three documents, as points of a hexagon (chapters 2, 5).
 
    A lottery is drawn where its expected exposure is. Up is more for document 1, lower right more for
-   document 2, lower left more for document 3; a corner is a list, named from its top. */
+   document 2, lower left more for document 3; a corner is a list, named from its top. The picture
+   is zoomed to the frontier, the best lotteries for all prices; a button shows the whole. */
 fairpg.mount("explore-hexagon", (box) => {
   "use strict";
   const { element: h, short, button } = fairpg;
@@ -10,16 +11,18 @@ fairpg.mount("explore-hexagon", (box) => {
   const AXES = [[0, 1], [ROOT, -0.5], [-ROOT, -0.5]];
   const LISTS = ["123", "213", "231", "321", "312", "132"]; // clockwise from the top
   const CORNERS = LISTS.map((name) => [..."123"].map((d) => BIAS[name.indexOf(d)]));
-  const WIDTH = 360, HEIGHT = 286, SCALE = 262, LEVEL = 160;
+  const WIDTH = 360, HEIGHT = 286, WHOLE = { x: 0, y: 17 / 262, scale: 262 };
   const PRESETS = [["1, .8, .6", [1, 0.8, 0.6]], ["1, .95, .9", [1, 0.95, 0.9]], ["1, .8, .4", [1, 0.8, 0.4]]];
-  const STEPS = 100, TOP_PRICE = 1;
+  const STEPS = 100;
 
   // Exposures are triples with a fixed sum; the plane has two coordinates.
   const dot = (a, b) => a.reduce((sum, x, i) => sum + x * b[i], 0);
   const mix = (a, b, t) => a.map((x, i) => x + t * (b[i] - x));
   const flat = (v) => [0, 1].map((k) => AXES.reduce((sum, axis, i) => sum + v[i] * axis[k], 0));
   const lifted = (p) => AXES.map((axis) => MEAN + (2 / 3) * dot(axis, p));
-  const pixel = (v) => { const [x, y] = flat(v); return [WIDTH / 2 + SCALE * x, LEVEL - SCALE * y]; };
+  let view = WHOLE;
+  const pixel = (v) => { const [x, y] = flat(v); return [WIDTH / 2 + view.scale * (x - view.x), HEIGHT / 2 - view.scale * (y - view.y)]; };
+  const unpixel = (x, y) => lifted([view.x + (x - WIDTH / 2) / view.scale, view.y + (HEIGHT / 2 - y) / view.scale]);
   const points = (all) => all.map((v) => pixel(v).map((x) => x.toFixed(2)).join(",")).join(" ");
 
   /** The part of a polygon where the linear function f is at most 0. */
@@ -68,7 +71,7 @@ fairpg.mount("explore-hexagon", (box) => {
     return p;
   }
 
-  let merit, cells, preset = 0, measure = "ind", price = 0, place, dragged = false, frontier, lots6, counts, count, recent, moving = 0;
+  let merit, cells, preset = 0, measure = "ind", price = 0, step = 0, onEdge = false, place, dragged = false, zoomed = true, frontier, track, lots6, counts, count, recent, moving = 0;
   const disparity = { ind: (v) => fairpg.individualDisparity(v, merit), group: (v) => fairpg.groupDisparity(v, merit, GROUPS) };
   const useful = (v) => fairpg.ndcg(v, merit);
 
@@ -104,7 +107,33 @@ fairpg.mount("explore-hexagon", (box) => {
     const top = hull.reduce((best, c, k) => (c.u > hull[best].u + 1e-9 ? k : best), 0);
     return hull.slice(0, top + 1);
   }
-  const optimum = () => frontier.reduce((best, c) => (c.u - price * c.d > best.u - price * best.d + 1e-12 ? c : best));
+  /** What the price's slider runs along: at a corner of the frontier the price grows until the next
+      piece is as good; on that piece the price stays and the lottery moves. So it always does something. */
+  function lay() {
+    const stops = [...frontier].reverse(), pieces = [];
+    let from = 0;
+    stops.forEach((c, k) => {
+      const next = stops[k + 1], slope = next ? (c.u - next.u) / (c.d - next.d) : Math.max(1.5 * from, 0.1);
+      pieces.push({ long: next ? 0.6 : 0.4, a: c.v, b: c.v, from, to: slope });
+      if (next) pieces.push({ long: 1, a: c.v, b: next.v, from: slope, to: slope });
+      from = slope;
+    });
+    const whole = pieces.reduce((sum, piece) => sum + piece.long, 0);
+    let start = 0;
+    for (const piece of pieces) { piece.start = start; start += piece.long / whole; piece.end = start; }
+    return pieces;
+  }
+  /** The price and the lottery at a place of the slider, 0 to 1. */
+  function at(s) {
+    const piece = track.find((one) => s <= one.end) || track.at(-1), t = Math.min(1, (s - piece.start) / (piece.end - piece.start));
+    return { price: piece.from + t * (piece.to - piece.from), v: t <= 0 ? piece.a : t >= 1 ? piece.b : mix(piece.a, piece.b, t), onEdge: piece.a !== piece.b && t > 0 && t < 1 };
+  }
+  /** Where the slider stands at a price. */
+  function stepOf(lambda) {
+    const piece = track.find((one) => one.a === one.b && lambda <= one.to) || track.at(-1);
+    const t = piece.to > piece.from ? (lambda - piece.from) / (piece.to - piece.from) : 0;
+    return piece.start + Math.min(1, Math.max(0, t)) * (piece.end - piece.start);
+  }
   const bestAt = (d) => {
     const k = frontier.findIndex((c) => c.d >= d);
     if (k <= 0) return frontier[k < 0 ? frontier.length - 1 : 0].u;
@@ -117,29 +146,29 @@ fairpg.mount("explore-hexagon", (box) => {
   const edge = h("polyline", { class: "xp-frontier" }), kinks = h("g", { class: "xp-kinks" });
   const star = h("text", { class: "xp-star", "text-anchor": "middle" }, "★");
   const mean = h("circle", { r: 7, class: "xp-ring" });
-  const discs = CORNERS.map((c) => { const [cx, cy] = pixel(c); return h("circle", { class: "xp-disc", cx, cy }); });
-  const words = CORNERS.map((c, k) => {
-    const [x, y] = flat(c), [px, py] = pixel(c), r = Math.hypot(x, y);
-    return h("text", { x: px + (26 * x) / r, y: py - (30 * y) / r + 5, "text-anchor": k < 3 ? (k ? "start" : "middle") : k < 5 ? "end" : "middle" }, LISTS[k]);
-  });
+  const hexagon = h("polygon", { class: "xp-hexagon" });
+  const discs = CORNERS.map(() => h("circle", { class: "xp-disc" }));
+  const words = CORNERS.map((c, k) => h("text", { "text-anchor": k < 3 ? (k ? "start" : "middle") : k < 5 ? "end" : "middle" }, LISTS[k]));
   const knob = h("div", {
-    class: "xp-dot", role: "slider", tabindex: 0, "aria-label": "the policy: move it with the four arrow keys",
+    class: "xp-dot xp-hint", role: "slider", tabindex: 0, "aria-label": "the policy: move it with the four arrow keys",
     "aria-valuemin": short(BIAS[2]), "aria-valuemax": 1, onkeydown: key,
-  });
-  const stage = h("div", { class: "xp-stage", onpointerdown: grab, onclick: (e) => { if (e.target !== knob) to(where(e)); } },
+  }, h("span", { "aria-hidden": "true" }, "drag me"));
+  const stage = h("div", { class: "xp-stage", onpointerdown: grab, onclick: (e) => { if (!knob.contains(e.target)) to(where(e)); } },
     h("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, "aria-hidden": "true" },
-      h("polygon", { class: "xp-hexagon", points: points(CORNERS) }), fair, field, edge, kinks, ...discs, ...words, star, mean), knob);
+      hexagon, fair, field, edge, kinks, ...discs, ...words, star, mean), knob);
   const reach = h("g", { class: "xp-reach" });
   const curve = h("polyline", { class: "xp-frontier" }), spot = h("circle", { r: 6, class: "xp-spot" });
   const tangent = h("line", { class: "xp-tangent" }), xName = h("text", { x: 292, y: 148, "text-anchor": "end" });
   const low = h("text", { x: 30, y: 122, "text-anchor": "end" });
   const chart = h("svg", { viewBox: "0 0 300 154", class: "xp-chart", "aria-hidden": "true" },
     h("path", { class: "xp-axes", d: "M36 8V130H296" }), h("text", { x: 42, y: 18 }, "NDCG"), h("text", { x: 30, y: 28, "text-anchor": "end" }, "1"),
-    low, h("text", { x: 36, y: 148, "text-anchor": "middle" }, "0"), xName, reach, tangent, curve, spot);
+    low, h("text", { x: 36, y: 148, "text-anchor": "middle" }, "0"), xName,
+    h("svg", { x: 36, y: 0, style: "width: 264px; height: 130px" }, reach, tangent, curve, spot));
 
   const headline = h("p", { class: "xp-headline" }), remark = h("p", { class: "xp-remark" });
-  const slider = h("input", { type: "range", id: "xp-price", min: 0, max: STEPS, step: 1, oninput: () => pay(TOP_PRICE * (slider.value / STEPS) ** 2) });
+  const slider = h("input", { type: "range", id: "xp-price", min: 0, max: STEPS, step: 1, oninput: () => slide(slider.value / STEPS) });
   const priceOut = h("output", { for: "xp-price" });
+  const zoomer = button("", () => { zoomed = !zoomed; update(); });
   const presets = PRESETS.map(([label], k) => button(label, () => choose(k)));
   const sub = (word) => h("i", {}, "D", h("sub", {}, word));
   const measures = [["ind", "individual"], ["group", "group {1, 2} against {3}"]].map(([name, label]) =>
@@ -163,7 +192,7 @@ fairpg.mount("explore-hexagon", (box) => {
   const key1 = (kind, text) => h("span", {}, h("i", { class: kind }), text);
   box.append(
     headline,
-    h("div", { class: "xp-row", role: "group", "aria-label": "Disparity" }, ...measures.map((m) => m[1]), button("Reset", () => choose(preset), { class: "xp-quiet" })),
+    h("div", { class: "xp-row", role: "group", "aria-label": "Disparity" }, ...measures.map((m) => m[1]), zoomer, button("Reset", () => choose(preset), { class: "xp-quiet" })),
     h("div", { class: "xp-heat" }, h("label", { for: "xp-price" }, "price of disparity ", h("i", {}, "λ"), " = ", priceOut),
       h("span", {}, "useful"), slider, h("span", {}, "fair")),
     h("div", { class: "xp-two" },
@@ -176,7 +205,7 @@ fairpg.mount("explore-hexagon", (box) => {
         h("div", { class: "xp-row", role: "group", "aria-label": "Examples" }, ...presets))),
     voice);
 
-  const cost = () => (price ? short(price, 2) : "0");
+  const cost = () => (price ? short(price, 3) : "0");
   function merit0() { return [...PRESETS[0][1]]; }
   const lots = fairpg.lottery(() => {
     let rest = Math.random();
@@ -187,10 +216,11 @@ fairpg.mount("explore-hexagon", (box) => {
   // Moving the policy by hand: the knob takes any pointer, a tap or click anywhere puts it there.
   const where = (e) => {
     const { left, top, width } = stage.getBoundingClientRect(), k = WIDTH / width;
-    return lifted([((e.clientX - left) * k - WIDTH / 2) / SCALE, (LEVEL - (e.clientY - top) * k) / SCALE]);
+    const inside = (x, most) => (zoomed ? Math.min(most, Math.max(0, x)) : x);
+    return unpixel(inside((e.clientX - left) * k, WIDTH), inside((e.clientY - top) * k, HEIGHT));
   };
   function grab(e) {
-    if (e.button || (e.pointerType !== "mouse" && e.target !== knob)) return;
+    if (e.button || (e.pointerType !== "mouse" && !knob.contains(e.target))) return;
     e.preventDefault();
     knob.focus({ preventScroll: true });
     stage.setPointerCapture(e.pointerId);
@@ -199,7 +229,7 @@ fairpg.mount("explore-hexagon", (box) => {
     stage.addEventListener("pointermove", move);
     stage.addEventListener("pointerup", drop);
     stage.addEventListener("pointercancel", drop);
-    if (e.target !== knob) move(e);
+    if (!knob.contains(e.target)) move(e);
   }
   function key(e) {
     const by = { ArrowUp: [0, 1], ArrowDown: [0, -1], ArrowRight: [1, 0], ArrowLeft: [-1, 0] }[e.key];
@@ -207,20 +237,24 @@ fairpg.mount("explore-hexagon", (box) => {
     e.preventDefault();
     const p = flat(place), size = e.shiftKey ? 0.002 : 0.02;
     to(lifted([p[0] + size * by[0], p[1] + size * by[1]]));
+    const [x, y] = pixel(place);
+    if (x < 0 || y < 0 || x > WIDTH || y > HEIGHT) { zoomed = false; update(); }
   }
   function to(v) {
     cancelAnimationFrame(moving);
     dragged = true;
+    knob.classList.remove("xp-hint");
     put(feasible(v));
   }
-  function pay(lambda) {
-    const from = frontier.indexOf(frontier.find((c) => c.v === place));
-    price = lambda;
+  /** To a place of the price's slider, along the frontier. */
+  function slide(s) {
+    const before = step, was = dragged, goal = at(s);
+    ({ price, onEdge } = goal);
+    step = s;
     dragged = false;
-    const goal = optimum(), end = frontier.indexOf(goal), way = [place];
-    if (from >= 0) for (let k = from; k !== end;) way.push(frontier[(k += Math.sign(end - k))].v);
-    else way.push(goal.v);
-    travel(way);
+    const between = track.filter((one) => one.a !== one.b).flatMap((one) => [[one.start, one.a], [one.end, one.b]])
+      .filter(([x]) => (x - before) * (x - s) < 0).sort(([x], [y]) => (s > before ? x - y : y - x)).map(([, v]) => v);
+    travel(was || Math.abs(s - before) > 0.1 ? [place, ...(was ? [] : between), goal.v] : [goal.v]);
   }
   function travel(way) {
     cancelAnimationFrame(moving);
@@ -241,17 +275,49 @@ fairpg.mount("explore-hexagon", (box) => {
     dragged = false;
     update();
   }
+  fairpg.answer("hexagon", (state) => {
+    if (state.measure) measure = state.measure;
+    dragged = false;
+    if (state.lam !== undefined) price = +state.lam;
+    update();
+  });
+
+  /** What part of the plane is shown: the frontier and the proportional exposure, or all. */
+  function look(owed) {
+    view = WHOLE;
+    if (zoomed) {
+      const seen = [...frontier.map((c) => c.v), ...(owed ? [owed] : [])].map(flat);
+      const [x, y] = [0, 1].map((k) => seen.map((p) => p[k])), mid = (all) => (Math.min(...all) + Math.max(...all)) / 2;
+      const span = (all) => Math.max(...all) - Math.min(...all) + 1e-9;
+      view = { x: mid(x), y: mid(y), scale: Math.min(900, Math.max(262, Math.min((WIDTH - 120) / span(x), (HEIGHT - 100) / span(y)))) };
+    }
+    zoomer.textContent = zoomed ? "Whole hexagon" : "Zoom in";
+    hexagon.setAttribute("points", points(CORNERS));
+    CORNERS.forEach((c, k) => {
+      const [x, y] = flat(c), [px, py] = pixel(c), r = Math.hypot(x, y);
+      discs[k].setAttribute("cx", px);
+      discs[k].setAttribute("cy", py);
+      words[k].setAttribute("x", px + (26 * x) / r);
+      words[k].setAttribute("y", py - (30 * y) / r + 5);
+    });
+  }
 
   /** After a change of merits or measure: the fair region, the field of disparity, the frontier. */
   function update() {
     cancelAnimationFrame(moving);
     frontier = solve();
+    track = lay();
+    step = stepOf(price);
+    const start = at(step);
+    ({ price, onEdge } = start);
+    const owed = merit[0] + merit[1] + merit[2], share = owed > 0 ? merit.map((m) => (3 * MEAN * m) / owed) : null;
+    look(share && feasible(share) === share ? share : null);
     const region = hinges().reduce(clip, CORNERS);
     fair.setAttribute("points", points(region));
     const most = Math.max(1e-6, ...CORNERS.map(disparity[measure]));
     let dots = "";
     for (let y = 3; y < HEIGHT; y += 12) for (let x = (y / 12) % 2 < 1 ? 3 : 9; x < WIDTH; x += 12) {
-      const v = lifted([(x - WIDTH / 2) / SCALE, (LEVEL - y) / SCALE]);
+      const v = unpixel(x, y);
       if (feasible(v) !== v) continue;
       const r = 5 * Math.min(1, disparity[measure](v) / most) ** 0.5;
       if (r > 0.4) dots += `M${x - r} ${y}a${r} ${r} 0 1 0 ${2 * r} 0a${r} ${r} 0 1 0 ${-2 * r} 0`;
@@ -259,13 +325,13 @@ fairpg.mount("explore-hexagon", (box) => {
     field.setAttribute("d", dots);
     edge.setAttribute("points", points(frontier.map((c) => c.v)));
     kinks.replaceChildren(...frontier.map((c) => { const [cx, cy] = pixel(c.v); return h("circle", { cx, cy, r: 3.5 }); }));
-    const owed = merit[0] + merit[1] + merit[2], [sx, sy] = owed > 0 ? pixel(merit.map((m) => (3 * MEAN * m) / owed)) : [0, -99];
+    const [sx, sy] = share ? pixel(share) : [0, -99];
     star.setAttribute("x", sx);
     star.setAttribute("y", sy + 7);
     rows.forEach((r, i) => { r.input.value = merit[i]; r.value.textContent = short(merit[i], 2); });
     measures.forEach(([name, b]) => b.setAttribute("aria-pressed", name === measure));
     presets.forEach((b, k) => b.setAttribute("aria-pressed", PRESETS[k][1].every((m, i) => m === merit[i])));
-    put(dragged ? place : optimum().v);
+    put(dragged ? place : start.v);
   }
 
   /** After every move: the numbers, the lottery, the words. */
@@ -289,13 +355,15 @@ fairpg.mount("explore-hexagon", (box) => {
       out.dataset.value = n;
     }
     rows.forEach((r, i) => { r.got.textContent = short(v[i]); });
-    slider.value = STEPS * Math.sqrt(price / TOP_PRICE);
+    slider.value = STEPS * step;
+    slider.dataset.price = price;
     priceOut.textContent = dragged ? "–" : cost();
     slider.setAttribute("aria-valuetext", dragged ? "not in use: the policy was moved by hand" : cost());
 
-    const most = Math.max(0.05, ...CORNERS.map(disparity[measure])), least = Math.min(...CORNERS.map(useful)), tall = Math.max(1e-6, 1 - least);
-    const px = (q) => 36 + (240 * q) / most, py = (q) => 24 + (98 * (1 - q)) / tall;
-    curve.setAttribute("points", [...frontier, { d: most, u: frontier.at(-1).u }].map((c) => `${px(c.d)},${py(c.u)}`).join(" "));
+    // The chart is as large as the frontier, or as a policy that was moved out of it.
+    const most = 1.12 * Math.max(0.02, frontier.at(-1).d, d), least = 1 - 1.25 * Math.max(0.002, 1 - frontier[0].u, 1 - u), tall = 1 - least;
+    const px = (q) => (240 * q) / most, py = (q) => 24 + (98 * (1 - q)) / tall;
+    curve.setAttribute("points", [...frontier, { d: 2 * most, u: frontier.at(-1).u }].map((c) => `${px(c.d)},${py(c.u)}`).join(" "));
     reach.replaceChildren(...cells.map((c) => h("polygon", { points: c.map((w) => `${px(disparity[measure](w))},${py(useful(w))}`).join(" ") })));
     spot.setAttribute("cx", px(d));
     spot.setAttribute("cy", py(u));
@@ -306,13 +374,13 @@ fairpg.mount("explore-hexagon", (box) => {
       tangent.setAttribute(`x${n}`, px(d + by));
       tangent.setAttribute(`y${n}`, py(u + by * price));
     }
-    low.textContent = short(least, 2);
-    xName.textContent = `D_${measure}  →  ${short(most, 2)}`;
+    low.textContent = short(least, 3);
+    xName.textContent = `D_${measure}  →  ${short(most, 3)}`;
 
     const name = measure === "ind" ? "individual" : "group", isFair = d < 5e-4, gap = bestAt(d) - u;
-    headline.replaceChildren(dragged ? "This lottery has NDCG " : `At λ = ${cost()} the best lottery has NDCG `, h("b", {}, short(u)),
+    headline.replaceChildren(dragged ? "This lottery has NDCG " : `At λ = ${cost()} ${onEdge ? "a" : "the"} best lottery has NDCG `, h("b", {}, short(u)),
       ...(isFair ? [` and no ${name} disparity.`] : [` and ${name} disparity `, h("b", {}, short(d)), "."]));
-    remark.textContent = !dragged ? (isFair ? "No lottery without disparity is more useful; a higher price changes nothing."
+    remark.textContent = !dragged ? (onEdge ? "At exactly this price all lotteries on this piece of the frontier are equally good." : isFair ? "No lottery without disparity is more useful; a higher price changes nothing."
       : "Raise the price: the best lottery stays, then moves along the frontier, towards the green region.")
       : gap > 5e-4 ? `It is off the frontier: with the same ${name} disparity, NDCG could be ${short(gap)} higher.`
         : "It is on the frontier: no lottery with as little disparity is more useful.";

@@ -60,9 +60,11 @@ def test_formulas_were_drawn_when_the_book_was_built(built_book):
 
 def test_figures_have_their_words(built_book):
     page = (built_book / "book" / "01_ten_candidates.html").read_text()
-    images = re.findall(r'<img\b[^>]*src="(?:\.\./_images|data:)[^>]*>', page)
-    assert len(images) >= 3
-    assert all(re.search(r'alt="[^"]{20,}"', image) for image in images)
+    pictures = re.findall(r'<img\b[^>]*src="(?:\.\./_images|data:)[^>]*>', page)
+    drawings = re.findall(r'<div class="drawn [^>]*>', page)
+    assert drawings
+    assert all(re.search(r'alt="[^"]{20,}"', image) for image in pictures)
+    assert all(re.search(r'role="img" aria-label="[^"]{20,}"', one) for one in drawings)
 
 
 def test_solutions_are_folded_with_their_code_inside(built_book):

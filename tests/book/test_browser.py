@@ -6,7 +6,6 @@ what would keep somebody from reading. Needs Debian's chromium or any Chromium o
 `.ci/run` installs it where it can. What was seen is written to _build/browser-report.md.
 """
 
-import base64
 import functools
 import http.server
 import re
@@ -77,10 +76,14 @@ def unfold(page):
 
 
 def shown(figure):
-    visible = figure.locator("img:not([hidden])")
+    visible = figure.locator(".drawn:not([hidden])")
     assert visible.count() == 1
     assert visible.is_visible()
-    return visible.get_attribute("alt"), visible.get_attribute("data-value")
+    return words_of(visible)
+
+
+def words_of(picture):
+    return picture.get_attribute("aria-label"), picture.get_attribute("data-value")
 
 
 def move_by_keyboard(page, figure):
@@ -95,8 +98,7 @@ def move_by_keyboard(page, figure):
     assert figure.locator("output").inner_text() == second[1]
     assert slider.get_attribute("aria-valuetext") == second[1]
     page.keyboard.press("End")
-    last = figure.locator("img").last
-    assert shown(figure) == (last.get_attribute("alt"), last.get_attribute("data-value"))
+    assert shown(figure) == words_of(figure.locator(".drawn").last)
 
 
 def move_by_mouse(page, figure):
@@ -111,9 +113,8 @@ def move_by_mouse(page, figure):
     half = shown(figure)
     page.mouse.move(box["x"] + 2, height)
     page.mouse.up()
-    first = figure.locator("img").first
-    assert shown(figure) == (first.get_attribute("alt"), first.get_attribute("data-value"))
-    assert len({before, half, shown(figure)}) == min(3, figure.locator("img").count())
+    assert shown(figure) == words_of(figure.locator(".drawn").first)
+    assert len({before, half, shown(figure)}) == min(3, figure.locator(".drawn").count())
 
 
 def move_sliders(page):
@@ -124,25 +125,6 @@ def move_sliders(page):
         move_by_mouse(page, figure)
         assert [shown(f) for f in figures[index + 1 :]] == start[index + 1 :]  # each on its own
     return len(figures)
-
-
-def small_letters(page, folder):
-    """Letters in figures below 11 pixels. A figure moves sideways rather than shrink."""
-    small = []
-    images = page.locator("div.cell_output img[src$='.svg'], figure.frames img:not([hidden])")
-    for image in images.all():
-        source = image.get_attribute("src")
-        text = (
-            base64.b64decode(source.partition(",")[2]).decode()
-            if source.startswith("data:")
-            else (folder / source).read_text(encoding="utf-8")
-        )
-        full = float(re.search(r'<svg[^>]*\bwidth="([\d.]+)pt"', text)[1])  # one of its units: 1 pt
-        scale = (image.bounding_box()["width"] - 8) / full  # less the frame around it
-        # Letters below or above a line are part of a formula.
-        sizes = re.findall(r"<text style=\"font-size: ([\d.]+)px", text)
-        small += [f"{image.get_attribute('alt')[:40]}: {s}" for s in sizes if float(s) * scale < 11]
-    return small
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -161,7 +143,9 @@ def test_page(window, built_book, report, axe, name):
         if width == ask.WIDE:  # the colours are the same on a narrow page
             assert page.evaluate(ask.FAINT) == [], scheme
         elif scheme == "light":
-            assert small_letters(page, file.parent) == []
+            assert page.evaluate(ask.SMALL_LETTERS) == []
+            assert page.evaluate(ask.CUT_FIGURES) == []
+            assert page.evaluate(ask.SMALL_CODE) == []
     sliders, formulas = move_sliders(page), page.evaluate(ask.EQUATIONS)
     assert window.complaints == []
     assert window.requests == []
@@ -272,10 +256,10 @@ def test_formulas_are_no_stops_of_the_tab_key(window, built_book):
 
 def test_a_figure_can_be_enlarged(window, built_book):
     page = window.open(built_book / "book" / "03_plackett_luce.html").page
-    figure = page.locator("div.cell_output figure img").first
+    figure = page.locator("div.cell_output figure .drawn").first
     before = figure.bounding_box()["width"]
     figure.click()
-    large = page.locator("dialog.enlarged img")
+    large = page.locator("dialog.enlarged .drawn")
     assert large.bounding_box()["width"] > 1.5 * before
     page.keyboard.press("Escape")
     large.wait_for(state="detached")
@@ -316,20 +300,30 @@ def served(built_book):
     thread.join()
 
 
-@pytest.mark.parametrize("width", [ask.WIDE, ask.NARROW])
-@pytest.mark.parametrize(
-    "name", ["intro", "02_utility_and_erm", "07_fair_pg_rank", "09_synthetic", "13_scoreboard"]
-)
-def test_a_page_loads_no_library(served, chrome, name, width):
-    context = chrome.new_context(viewport={"width": width, "height": 850})
-    page = context.new_page()
-    asked = []
-    page.on("request", lambda request: asked.append(request.url))
-    page.goto(f"{served}/book/{name}.html")
-    page.wait_for_load_state("networkidle")
-    heavy = ("mathjax", "searchindex", "fa-solid", "fontawesome")
-    assert [url for url in asked if any(word in url for word in heavy)] == []
-    context.close()
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_loads_little_and_does_not_jump(served, chrome, name):
+    """Bytes and shifts, desktop and phone, each in a window that has seen nothing before."""
+    for width in (ask.WIDE, ask.NARROW):
+        context = chrome.new_context(viewport={"width": width, "height": 850})
+        context.add_init_script(ask.WATCH_SHIFTS)
+        page = context.new_page()
+        loaded = {}
+        page.on("response", functools.partial(ask.weigh, loaded))
+        page.goto(f"{served}/{name}.html")
+        shifts = page.evaluate(ask.SHIFTS)
+        assert sum(size for size, _ in shifts) < 0.05, (width, shifts)
+        heavy = ("mathjax", "fa-solid", "fontawesome")
+        heavy += () if name == "search" else ("searchindex",)
+        assert [url for url in loaded if any(word in url for word in heavy)] == []
+        if is_chapter(name):
+            pictures = sum(size for url, size in loaded.items() if "/_images/" in url)
+            beside = sum(loaded.values()) - pictures - page.evaluate(ask.FIGURE_BYTES)
+            assert beside < 1_000_000, width
+        context.close()
+
+
+def is_chapter(name):
+    return re.fullmatch(r"book/(\d\d|A\d)_\w+", name) is not None
 
 
 def test_a_page_can_be_shared(built_book):

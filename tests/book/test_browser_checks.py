@@ -4,6 +4,7 @@ import browser as ask
 import pytest
 
 BOX = "<div class='toggle-hidden' id='box'>A solution</div>"
+SVG = "<div class='drawn'><svg viewBox='0 0 100 20' width='100' height='20'>{}</svg></div>"
 LONG = f"<pre style='overflow:auto;width:300px'>{'x' * 200}</pre>"
 
 
@@ -25,6 +26,9 @@ def spoilt(tmp_path, body, head=""):
         (ask.TEX_ERRORS, '<span data-mjx-error="undefined control sequence"></span>'),
         (ask.SCROLLS, LONG),
         (ask.FOLDED, BOX),
+        (ask.SMALL_LETTERS, SVG.format("<text y='9' style='font-size:8px'>a</text>")),
+        (ask.CUT_FIGURES, SVG.format("<text x='9999' y='9'>a</text>")),
+        (ask.SMALL_CODE, "<pre style='font-size:12px'>a = 1</pre>"),
         (ask.FAINT, "<p style='color:#aaa'>grey</p>"),
     ],
 )
@@ -36,6 +40,17 @@ def test_a_planted_flaw_is_seen(window, tmp_path, check, body):
 def test_a_planted_wide_block_is_seen(window, tmp_path):
     page = window.open(spoilt(tmp_path, "<div style='width:3000px'>wide</div>")).page
     assert page.evaluate(ask.TOO_WIDE) > 0
+
+
+def test_a_planted_jump_is_seen(chrome, tmp_path):
+    body = "<div style='height:1px' id='top'></div>" + "<p>words</p>" * 9
+    page = chrome.new_page()
+    page.add_init_script(ask.WATCH_SHIFTS)
+    page.goto(spoilt(tmp_path, body).as_uri())
+    assert page.evaluate(ask.SHIFTS) == []
+    page.evaluate("document.querySelector('#top').style.height = '300px'")
+    assert sum(size for size, _ in page.evaluate(ask.SHIFTS)) > 0.05
+    page.close()
 
 
 def test_a_planted_request_is_seen(window, tmp_path):

@@ -318,8 +318,8 @@ def test_temperature(pages, visit):
     assert slider.get_attribute("aria-valuetext") == "10.00"
 
 
-KEYS = [("ArrowUp", 0.89), ("ArrowLeft", 0.88), ("PageUp", 0.98), ("PageUp", 1.0), ("Home", 0.0)]
-KEYS += [("PageDown", 0.0), ("ArrowRight", 0.01), ("End", 1.0)]
+KEYS = [("ArrowUp", 0.89), ("ArrowDown", 0.88), ("PageUp", 0.98), ("PageUp", 1.0), ("Home", 0.0)]
+KEYS += [("PageDown", 0.0), ("ArrowUp", 0.01), ("End", 1.0)]
 
 
 # A change is spoken a moment after the last key, so that a screen reader is not flooded.
@@ -337,6 +337,30 @@ def test_a_merit_by_keyboard(pages, visit):
     assert re.fullmatch(r"1\.00, exposure 1\.000", slider.get_attribute("aria-valuetext"))
     page.wait_for_function(SPOKEN, arg=page.locator(".xp-headline").inner_text())
     assert "D group" in page.locator("[aria-live=polite]").inner_text()
+
+
+def test_ten_merits_are_one_stop_of_the_tab_key(pages, visit):
+    page = visit(pages / "candidates.html")
+    assert page.locator(".xp-knob[tabindex='0']").count() == 1
+    page.get_by_role("slider", name="merit of A, a man").focus()
+    before = merits(page)
+    for _ in range(6):
+        page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowLeft")
+    focused = "document.activeElement.getAttribute('aria-label')"
+    assert page.evaluate(focused) == "merit of F, a woman"
+    assert merits(page) == before
+    page.keyboard.press("Tab")
+    assert "merit of" not in page.evaluate(f"{focused} ?? ''")
+
+
+def test_a_group_without_merit_is_divided_by_nothing(pages, visit):
+    page = visit(pages / "candidates.html")
+    for name in "ABCDE":
+        page.get_by_role("slider", name=f"merit of {name}, a man").press("Home")
+    words = page.locator(".xp-tile.xp-g0").inner_text()
+    assert "÷" not in words
+    assert "without merit" in words
 
 
 def test_a_merit_by_mouse(pages, visit):
@@ -519,7 +543,7 @@ def test_the_optimum_of_every_price_is_that_of_the_linear_programme(pages, visit
                 page.evaluate(SLIDE, [0, step])
                 _, merit = assert_the_hexagon_is_right(page)
                 ind, group, ndcg = shown(page)
-                lam = (step / 100) ** 2
+                lam = float(page.locator("#xp-price").get_attribute("data-price"))
                 value = ndcg - lam * (ind if measure == "ind" else group)
                 if measure == "group" and merit[2] == merit[:2].mean():
                     continue  # a tie: both directions count, and this programme has one
@@ -528,6 +552,7 @@ def test_the_optimum_of_every_price_is_that_of_the_linear_programme(pages, visit
 
 def test_the_hexagon_has_document_1_up_and_its_corners_named_by_their_lists(pages, visit):
     page = visit(pages / "hexagon.html")
+    page.get_by_role("button", name="Whole hexagon").click()
     discs = list(zip(*(read(page, ".xp-disc", a) for a in ("cx", "cy")), strict=True))
     places = dict(zip(CORNERS, discs, strict=True))
     words = page.locator(".xp-stage text").all_text_contents()
@@ -544,6 +569,7 @@ def test_a_policy_by_mouse_keyboard_and_touch(pages, visit):
     view = {"width": ask.NARROW, "height": 1400}
     page = visit(pages / "hexagon.html", viewport=view, has_touch=True, reduced_motion="reduce")
     assert policy(page) == pytest.approx(CORNERS["123"])
+    page.get_by_role("button", name="Whole hexagon").click()
     stage = page.locator(".xp-stage").bounding_box()
     middle = (stage["x"] + stage["width"] / 2, stage["y"] + stage["width"] * 160 / 360)
     box = page.locator(".xp-dot").bounding_box()
@@ -613,6 +639,34 @@ def test_the_price_moves_the_policy_along_the_frontier(pages, visit):
     assert v.tolist() == pytest.approx((merit * BIAS[:3].sum() / merit.sum()).tolist(), abs=1e-9)
     page.get_by_label("price of disparity").press("Home")
     page.wait_for_function("document.querySelector('.xp-tile output').dataset.value > .06")
+
+
+def test_the_price_does_something_everywhere(pages, visit):
+    """Each step of the slider changes the price or, at one price, the lottery."""
+    page = visit(pages / "hexagon.html", reduced_motion="reduce")
+    seen = []
+    for step in range(0, 101, 4):
+        page.evaluate(SLIDE, [0, step])
+        price = float(page.locator("#xp-price").get_attribute("data-price"))
+        seen.append((round(price, 9), tuple(round(x, 9) for x in policy(page))))
+    assert len(set(seen)) == len(seen)
+    assert [price for price, _ in seen] == sorted(price for price, _ in seen)
+
+
+def test_the_dot_says_that_it_drags_until_it_was_dragged(pages, visit):
+    page = visit(pages / "hexagon.html", reduced_motion="reduce")
+    assert page.locator(".xp-dot > span").is_visible()
+    page.locator(".xp-dot").focus()
+    page.keyboard.press("ArrowDown")
+    assert not page.locator(".xp-dot > span").is_visible()
+
+
+def test_the_zoom_shows_the_frontier_three_times_as_large(pages, visit):
+    page = visit(pages / "hexagon.html")
+    size = "e => { const b = e.getBoundingClientRect(); return Math.hypot(b.width, b.height) }"
+    near = page.locator(".xp-stage .xp-frontier").evaluate(size)
+    page.get_by_role("button", name="Whole hexagon").click()
+    assert near > 2.5 * page.locator(".xp-stage .xp-frontier").evaluate(size)
 
 
 SMALL = """() => [...document.querySelectorAll('.xp-box *')].filter(e => [...e.childNodes].some(

@@ -1,5 +1,6 @@
 """Sliders and the figure style: self-contained, repeatable, usable without sight or mouse."""
 
+import importlib
 import io
 import re
 import subprocess
@@ -14,7 +15,7 @@ from PIL import Image
 
 from explorables.sliders import frames, live, short_svg
 from fairpg_lite.figures import PALETTE, style, use_style
-from tools.run_chapters import palette_png
+from tools.run_chapters import ROOT, palette_png
 
 
 def draw(value):
@@ -232,3 +233,91 @@ def test_palette_png_keeps_the_picture_and_drops_the_rest():
         pixels = np.asarray(small.convert("RGB"), dtype=int)
     assert (pixels[:5] == 255).all()
     assert abs(pixels[5:, :, 0] - ramp[5:, :, 0].astype(int)).max() <= 4
+
+
+sys.path.append(str(ROOT / "book" / "_ext"))
+drawn = importlib.import_module("drawn")
+figures_extension = importlib.import_module("figures")
+
+
+def svg_of(figure):
+    raw = io.StringIO()
+    figure.savefig(raw, format="svg", metadata={"Date": None, "Creator": None})
+    plt.close(figure)
+    return short_svg(raw.getvalue())
+
+
+def two_panels():
+    with style():
+        figure, (left, right) = plt.subplots(1, 2, figsize=(7, 3), sharey=True)
+        left.plot([0, 1, 2], [3, 1, 2], marker="o", color=PALETTE["blue"], label="a line")
+        left.set(xlabel="D_group", ylabel="height", title="left")
+        right.bar([0, 1], [2, 3], color=PALETTE["orange"], hatch="//", edgecolor="white")
+        right.set(xlabel="$x_1$", title="right")
+        left.legend()
+        return svg_of(figure)
+
+
+def test_panels_side_by_side_are_drawings_of_their_own():
+    page = Tags(drawn.drawn(two_panels(), 'two "panels"', "f1"))
+    assert [box["aria-label"] for box in page.of("div") if "role" in box] == ['two "panels"']
+    first, second = page.of("svg")
+    boxes = [[float(x) for x in one["viewbox"].split()] for one in (first, second)]
+    assert boxes[0][0] + boxes[0][2] == pytest.approx(boxes[1][0], abs=0.2)
+    # The right one has no numbers of its own; a phone gets a copy of the left one's.
+    assert second["class"] == "shares-axis"
+    copies = [text for text in page.of("text") if text.get("class") == "phone"]
+    assert len(copies) >= 4
+
+
+def test_a_drawing_has_its_words_and_no_colours_or_fonts_of_its_own():
+    text = drawn.drawn(two_panels(), "alt", "f1")
+    words = re.sub(r"<[^>]*>", "", text)
+    for word in ("left", "right", "height", "a line", "Dgroup", "x1"):
+        assert word in words
+    assert not re.search("DejaVu|#0072b2|#d55e00|#000000|#ffffff", text, flags=re.I)
+    assert "var(--fig-blue)" in text
+    assert "var(--fig-orange)" in text
+
+
+def test_names_inside_drawings_are_unique_and_lead_somewhere():
+    text = "".join(drawn.drawn(two_panels(), "alt", name) for name in ("f1", "f2"))
+    ids = re.findall(r' id="([^"]+)"', text)
+    assert len(ids) == len(set(ids)) > 4
+    assert set(re.findall(r'(?:href="|url\()#([\w-]+)', text)) <= set(ids)
+
+
+def test_what_lies_on_a_map_keeps_the_maps_colours():
+    with style():
+        figure, ax = plt.subplots(figsize=(3, 3))
+        ax.imshow([[0.0, 1.0], [2.0, 3.0]], cmap="Blues")
+        ax.text(0, 0, "inside")
+        ax.set(title="outside")
+        text = drawn.drawn(svg_of(figure), "a map", "f1")
+    assert re.search(r'<g class="on-map"><text[^>]*>inside', text)
+    assert not re.search(r'<g class="on-map"><text[^>]*>outside', text)
+    assert "data:image/png;base64," in text
+
+
+def test_a_thinned_line_keeps_its_ends_and_extremes():
+    way = np.random.default_rng(0).normal(size=5000)
+    points = list(zip(np.linspace(0, 200, 5000), way, strict=True))
+    kept = drawn.thin(points)
+    assert len(kept) < 0.4 * len(points)
+    assert [kept[0], kept[-1]] == [points[0], points[-1]]
+    heights = [y for _, y in kept]
+    assert [min(heights), max(heights)] == [way.min(), way.max()]
+    assert kept == sorted(kept)
+
+
+def test_the_frames_of_a_slider_become_drawings_that_it_finds():
+    page = figures_extension.inlined(
+        frames([1, 2], draw, "height", start=1)._repr_html_(),
+        "book/01_x",
+        lambda address: frames([1], draw, "v").pictures[0].decode(),
+    )
+    boxes = [box for box in Tags(page).of("div") if "data-value" in box]
+    assert [box["data-value"] for box in boxes] == ["1", "2"]
+    assert ["hidden" in box for box in boxes] == [True, False]
+    assert "<img" not in page
+    assert "querySelectorAll('.drawn')" in page

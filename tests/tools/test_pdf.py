@@ -46,7 +46,7 @@ def test_nothing_that_needs_a_screen_is_printed(built_book):
     assert "An order of the candidate set" not in soup.get_text()
     assert "plt.show()" not in soup.get_text()
     slider = BeautifulSoup(one_page([("", ["book/03_plackett_luce"])], built_book), "html.parser")
-    assert len(slider.select("figure.frames img")) == 1
+    assert len(slider.select("figure.frames .drawn")) == 1
     assert all(image["src"].startswith("data:") for image in soup.select("img"))
 
 

@@ -67,7 +67,7 @@ def test_a_slide_shows_what_the_chapter_shows(slides, built_book):
         assert not any("Takeaway." in slide.get_text() for slide in shown[:-1])
         for output in here.select("pre"):
             assert " ".join(output.get_text().split()) in words
-        assert not here.select("a[href^='#'], [hidden]:not(img):not(.notes)")
+        assert not here.select("a[href^='#'], [hidden]:not(.drawn):not(.notes)")
 
 
 PAGE = """<html><head></head><body><article class="bd-article"><section id="a"><h1>A</h1>
