@@ -13,6 +13,8 @@ TESTS  ?= tests/module/test_compiled.py book tests fairpg_lite
 # Three processes for two cores, as some of them wait; in `make check` hardly any does.
 WORKERS = 3
 check: WORKERS = 2
+# What `make test` leaves to .ci/run: tests of the tests, and the same question at dozens of seeds.
+MARK ?= not thorough
 # In that order; xdist's own begins with the files that have the most tests.
 PYTEST_ARGS ?= -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
@@ -87,8 +89,8 @@ beside_types = $(BIN)/mypy & types=$$!; $(BIN)/python -m pytest $(PYTEST_ARGS) $
 	  wait $$types || { echo "mypy found wrong types: above, or again with make lint"; exit 1; }; \
 	  exit $$tests
 
-test: style  ## everything: style, types, module, doctests, chapters (nbval), pairing, build
-	$(call beside_types,$(TESTS))
+test: style  ## style, types, module, doctests, chapters (nbval), pairing, build; MARK= for tests of the tests, too
+	$(call beside_types,$(if $(MARK),-m "$(MARK)") $(TESTS))
 
 check: style  ## the quick loop while you change the module: style, types, its tests but the slow ones
 	$(call beside_types,-q -m "not (slow or browser or build or chapter)" tests fairpg_lite)

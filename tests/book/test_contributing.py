@@ -119,6 +119,7 @@ def checkout(tmp_path):
     return root
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("recipe", AFFECTED)
 def test_a_recipe_leaves_the_tests_green_and_they_notice_a_slip(checkout, recipe):
     for block in blocks(recipe):

@@ -164,6 +164,7 @@ def printed(cell):
     return "".join(out.text for out in cell.outputs if out.output_type == "stream")
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 @pytest.mark.parametrize("text", EXECUTED, ids=lambda path: path.stem)
 def test_the_visible_cells_print_what_the_page_shows(text, as_in_a_new_kernel):

@@ -96,6 +96,7 @@ LONG = {"task2": range(3), "task3b": range(4), "task6": range(2), "task7a": rang
 BY_CHANCE = {"2 duplicated", "2 antithetic", "2 three places", "2 warm"}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", WRONG)
 def test_every_seed_gives_a_wrong_answer_its_mark_and_its_message(name, capsys):
     """What the notebook says is what the grade says, though they use different seeds.
@@ -349,6 +350,7 @@ GROUP_BY_HAND = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", GROUP_BY_HAND)
 def test_by_hand_no_seed_hides_a_slip_of_d_group(name, capsys):
     for seed in range(60):
@@ -390,6 +392,7 @@ def tie_one_way(v, m, way):
     return sum((v[i] / m[i] - v[j] / m[j]).relu() for i, j in pairs) / len(pairs)
 
 
+@pytest.mark.thorough
 def test_by_hand_no_seed_hides_a_slip_or_takes_it_for_another(capsys):
     """With three decimals a reversed sign passed for 4 of 60 seeds, a tie one way for 8 of 45."""
     for seed in range(60):
@@ -402,6 +405,7 @@ def test_by_hand_no_seed_hides_a_slip_or_takes_it_for_another(capsys):
             assert words in out, (seed, name)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("seed", learning.TELLING_RUNS)
 def test_the_runs_tell_every_slip_from_what_is_right_and_from_each_other(seed):
     ways = [learning.LOOP.right, *learning.LOOP.slips.values()]

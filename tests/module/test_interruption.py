@@ -150,6 +150,7 @@ def interrupted_at_line(number, *arguments, **options):
     return seen
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 @pytest.mark.parametrize("validates", [False, True])
 def test_at_any_line_scorer_and_checkpoint_tell_of_the_same_epoch(tmp_path, monkeypatch, validates):

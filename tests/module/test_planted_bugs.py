@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from planted_bugs import BUGS, COMPILED
 
+pytestmark = pytest.mark.thorough
+
 TESTS = Path(__file__).resolve().parents[1]
 
 

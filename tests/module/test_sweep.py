@@ -531,6 +531,7 @@ def process(tmp_path_factory):
     return folder, json.loads(done.stdout)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("how", ["clock", "line"])
 def test_killed_twenty_times_and_resumed(process, how):
     """kill -9 at random moments, and at random lines of the code that writes."""

@@ -78,6 +78,7 @@ def whole(tmp_path_factory):
     return {function: contents(folder / function) for function in ("tradeoff", "run_cells")}
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 @pytest.mark.parametrize("jobs", [1, 2])
 @pytest.mark.parametrize("function", ["tradeoff", "run_cells"])

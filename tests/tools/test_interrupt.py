@@ -135,6 +135,7 @@ def test_a_worker_that_is_left_behind_is_found(trials):
     assert trial["fault"]
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 def test_killed_commands_called_again(tmp_path):
     """`make interrupt` with two commands and one signal.

@@ -91,7 +91,8 @@ DRAWN = """<html><body><article><section id="a"><h1>A</h1>
 <blockquote><p>Question. Why?</p><p>Takeaway. So.</p></blockquote>
 <section id="b"><h2>B</h2><p>Every word before a formula says what it is for. Then</p>
 <div class="math" id="equation-x">\\[\\begin{split}x,\\\\ y \\,,\\end{split}\\]</div>
-<figure class="explorable"><svg viewBox="0 0 2 1"><defs><path id="p"></path></defs></svg>
+<figure class="explorable"><div class="drawn" style="--ratio:2">
+<svg viewBox="0 0 2 1"><defs><path id="p"></path></defs></svg></div>
 <figcaption><p>All lists at once. Drag <button class="xp-word">the policy</button>.</p></figcaption>
 </figure><p>The dots lie on one line. So they do.</p></section></section></article></body></html>"""
 

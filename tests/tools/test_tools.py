@@ -23,6 +23,7 @@ def run_pytest(path, *words):
     return last, "\n".join(before)
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 def test_the_last_line_says_that_there_was_no_browser(tmp_path):
     """With a PATH that has no Chromium."""
@@ -33,6 +34,7 @@ def test_the_last_line_says_that_there_was_no_browser(tmp_path):
     assert last.split()[0].isdigit()
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 def test_a_checkout_that_cannot_be_written_and_no_test_left_out(tmp_path):
     """The cache has no place: that is said, and nothing fails. Nor is a word said of browsers."""
@@ -119,6 +121,7 @@ def test_a_number_that_moved_is_named():
     assert fragile.compare(book_of("yes 1"), book_of("no 1")).moved == ["cell 0: other words"]
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 def test_a_fragile_chapter_is_found(tmp_path, capsys):
     """Two numbers from the same input: one survives, of the other too many digits are printed."""
