@@ -36,7 +36,7 @@ OVERHANG = """() => [...document.querySelectorAll('.page *')]
   .map(e => e.tagName + ': ' + e.textContent.trim().slice(0, 60))"""
 FILL_IN = """numbers => document.querySelectorAll('.number').forEach(
   e => { e.textContent = numbers[e.dataset.for] ?? ''; })"""
-SHEETS, MEGABYTES = 400, 14
+SHEETS, MEGABYTES = 400, 16
 LEFT_OUT = {"book/api"}  # thirty sheets of docstrings, which `help` shows
 TEXT_WIDTH = 642  # CSS pixels between the margins of print.css: 170 mm
 
