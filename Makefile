@@ -8,10 +8,10 @@ STAMP  := $(VENV)/.installed
 TORCH  ?=
 # What pytest collects: every chapter by nbval, the tests, and the module's doctests. The long ones
 # stand first, so that no process begins one at the end; before them what compiles the loops that
-# many call, which each would compile for itself.
-TESTS  ?= tests/module/test_compiled.py book tests fairpg_lite
-# Three processes for two cores, as some of them wait; in `make check` hardly any does.
-WORKERS = 3
+# many call, which each would compile for itself, and what builds the book, for which many wait.
+TESTS  ?= tests/module/test_compiled.py tests/book/test_book_build.py book tests fairpg_lite
+# Four processes for two cores, as some of them wait; in `make check` hardly any does.
+WORKERS = 4
 check: WORKERS = 2
 # What `make test` leaves to .ci/run: tests of the tests, and the same question at dozens of seeds.
 MARK ?= not thorough

@@ -239,10 +239,18 @@ def test_scores_far_apart_and_tied(case, method):
     same(data, config, scored(scores), [(batches, config.entropy, 1.0)])
 
 
+# Twenty seconds of compiling for each pair: mixed ones are left to the thorough run.
 @pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("features", [torch.float32, torch.float64])
-@pytest.mark.parametrize("weights", [torch.float32, torch.float64])
+@pytest.mark.parametrize(
+    ("features", "weights"),
+    [
+        (torch.float32, torch.float32),
+        (torch.float64, torch.float64),
+        pytest.param(torch.float32, torch.float64, marks=pytest.mark.thorough),
+        pytest.param(torch.float64, torch.float32, marks=pytest.mark.thorough),
+    ],
+)
 def test_number_formats(method, features, weights):
     data = ragged(4, [5, 3, 8], features=6, dtype=features, grades=9)
     config = TrainConfig(**CASES["individual"], method=method, samples=5, tolerance=1e-5)
