@@ -45,12 +45,7 @@ def make_parser() -> argparse.ArgumentParser:
     """The options of the command."""
     parser = options.Parser(prog=PROGRAM, description=__doc__)
     parser.add_argument("experiment", choices=REPRODUCTIONS, help="which one")
-    parser.add_argument(
-        "--out",
-        type=options.file_name,
-        metavar="X",
-        help="where results go (default: results/EXPERIMENT[-stand-in][-quick])",
-    )
+    options.add_results(parser, "results/EXPERIMENT[-stand-in][-quick]")
     parser.add_argument(
         "--seeds",
         type=options.count,
@@ -67,7 +62,6 @@ def make_parser() -> argparse.ArgumentParser:
     )
     source.add_argument("--stand-in", action="store_true", help="yahoo: artificial data instead")
     options.add_places(parser)
-    parser.add_argument("--overwrite", action="store_true", help="compute everything anew")
     options.add_quiet(parser)
     parser.set_defaults(run=run)
     return parser

@@ -442,13 +442,7 @@ def make_parser() -> argparse.ArgumentParser:
         metavar="X",
         help=f"of each data set (default {REPETITIONS})",
     )
-    parser.add_argument(
-        "--out",
-        type=options.file_name,
-        metavar="X",
-        help="where results go (default: results/demands)",
-    )
-    parser.add_argument("--overwrite", action="store_true", help="compute everything anew")
+    options.add_results(parser, "results/demands")
     options.add_quiet(parser)
     parser.set_defaults(run=run)
     return parser

@@ -135,11 +135,17 @@ def add_training_data(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_results(parser: argparse.ArgumentParser) -> None:
-    """Add where the results of a training go."""
-    parser.add_argument(
-        "--out", type=file_name, required=True, metavar="X", help="directory for the results"
-    )
+def add_results(parser: argparse.ArgumentParser, default: str | None = None) -> None:
+    """Add where results go, --out, and --overwrite.
+
+    Args:
+        parser: That of the command.
+        default: What is taken without --out, in words; None demands it.
+    """
+    words = "directory for the results"
+    if default is not None:
+        words += f" (default: {default})"
+    parser.add_argument("--out", type=file_name, required=default is None, metavar="X", help=words)
     parser.add_argument("--overwrite", action="store_true", help="replace what is there")
 
 

@@ -17,8 +17,8 @@ from experiments.claims.board import (
 )
 from experiments.claims.verdicts import Finding, Judged, judge_all
 
-#: A strip: its width, the height of one check, and how many checks it shows.
-WIDTH, HEIGHT, MOST = 150, 13, 4
+#: A strip: its width, and the height of one check.
+WIDTH, HEIGHT = 150, 13
 
 
 def strip(findings: Sequence[Finding]) -> str:
@@ -31,7 +31,7 @@ def strip(findings: Sequence[Finding]) -> str:
         An SVG with one row per check: the region shaded, the interval a bar, the value a dot. Empty
         where no check has a number.
     """
-    shown = [finding for finding in findings if finding.estimate is not None][:MOST]
+    shown = [finding for finding in findings if finding.estimate is not None]
     if not shown:
         return ""
     rows = [_row(finding, HEIGHT * k) for k, finding in enumerate(shown)]
