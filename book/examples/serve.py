@@ -47,7 +47,10 @@ class Handler(BaseHTTPRequestHandler):
             k = int(asked.get("k", 10))
             answer = {"ranking": ranked(asked["user"], query, k)}
             self.send_response(200)
-        except (KeyError, ValueError) as error:
+        except KeyError as error:
+            answer = {"error": f"give {error.args[0]}=..."}
+            self.send_response(400)
+        except ValueError as error:
             answer = {"error": str(error)}
             self.send_response(400)
         self.send_header("Content-Type", "application/json")
