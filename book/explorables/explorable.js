@@ -5,7 +5,7 @@
 
   /** An element; properties that start with "on" are listeners, false and null leave it out. */
   function element(tag, properties, ...children) {
-    const svg = /^(svg|g|path|circle|text|line|polygon|polyline|rect)$/.test(tag);
+    const svg = /^(svg|g|path|circle|text|tspan|line|polygon|polyline|rect)$/.test(tag);
     const made = svg ? document.createElementNS("http://www.w3.org/2000/svg", tag)
       : document.createElement(tag);
     for (const [name, value] of Object.entries(properties || {})) {
@@ -47,6 +47,61 @@
     };
   }
 
+  /** A row of buttons that is one stop of the Tab key: arrows, Home and End go from one to the next. */
+  function toolbar(label, buttons) {
+    const row = element("div", { class: "xp-row", role: "toolbar", "aria-label": label }, ...buttons);
+    const stop = (chosen) => buttons.forEach((b) => { b.tabIndex = b === chosen ? 0 : -1; });
+    row.addEventListener("focusin", (event) => stop(event.target));
+    row.addEventListener("keydown", (event) => {
+      const seen = buttons.filter((b) => !b.hidden), k = seen.indexOf(document.activeElement);
+      const to = { ArrowRight: k + 1, ArrowDown: k + 1, ArrowLeft: k - 1, ArrowUp: k - 1, Home: 0, End: seen.length - 1 }[event.key];
+      if (to == null || event.ctrlKey || event.altKey || event.metaKey) return;
+      event.preventDefault();
+      seen[(to + seen.length) % seen.length].focus();
+    });
+    stop(buttons[0]);
+    return row;
+  }
+
+  /** Follows the mouse or a finger from here on. A finger that may yet scroll the page moves nothing
+      before it goes sideways or, as a tap, is lifted where it was. */
+  function follow(event, move) {
+    if (event.button) return;
+    const node = event.currentTarget, { clientX: x, clientY: y } = event;
+    let waits = event.pointerType === "touch" && getComputedStyle(event.target).touchAction !== "none";
+    event.preventDefault();
+    node.setPointerCapture(event.pointerId);
+    const far = (e) => [Math.abs(e.clientX - x), Math.abs(e.clientY - y)];
+    const go = (e) => {
+      const [across, along] = far(e);
+      waits = waits && (across < 10 || across < along);
+      if (!waits) move(e);
+    };
+    const lift = (e) => { if (waits && Math.max(...far(e)) < 10) move(e); drop(); };
+    const listeners = { pointermove: go, pointerup: lift, pointercancel: () => drop() };
+    const drop = () => Object.entries(listeners).forEach(([name, f]) => node.removeEventListener(name, f));
+    Object.entries(listeners).forEach(([name, f]) => node.addEventListener(name, f));
+    if (!waits) move(event);
+  }
+
+  /** `act` in the next picture, once, however often it is asked for before. */
+  function once(act) {
+    let frame = 0;
+    return () => {
+      frame = frame || requestAnimationFrame(() => { frame = 0; act(); });
+    };
+  }
+
+  /** Work in small parts while nothing else is to be done, from when the figure comes into view. */
+  function whenIdle(node, part) {
+    const idle = globalThis.requestIdleCallback || ((act) => setTimeout(act, 30));
+    const go = () => { const end = performance.now() + 8; if (!part(() => performance.now() > end)) idle(go); };
+    const seen = new IntersectionObserver((all) => {
+      if (all.some((one) => one.isIntersecting)) { seen.disconnect(); idle(go); }
+    });
+    seen.observe(node);
+  }
+
   /** Puts what `start(figure, box)` makes in the place of the figure's picture. */
   function mount(id, start) {
     const begin = () => {
@@ -74,5 +129,5 @@
     });
   }
 
-  Object.assign(globalThis.fairpg, { element, short, button, speaker, lottery, mount, answer, still: () => still.matches });
+  Object.assign(globalThis.fairpg, { element, short, button, speaker, lottery, toolbar, follow, once, whenIdle, mount, answer, still: () => still.matches });
 })();

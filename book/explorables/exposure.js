@@ -38,32 +38,36 @@
   /** The power sum for lists of n documents; a message where there is none. */
   function powerSum(scores) {
     const n = scores.length;
-    const found = POWER_SUMS.find((sum) => n <= sum.upTo);
-    if (!n || !found || !scores.every(Number.isFinite)) {
+    const found = POWER_SUMS.findIndex((sum) => n <= sum.upTo);
+    if (!n || found < 0 || !scores.every(Number.isFinite)) {
       throw new RangeError(`exposure: ${n} scores; give 1 to 64, all finite.`);
     }
     return found;
   }
+  const Z = POWER_SUMS.map(({ z }) => Float64Array.from(z)), A = POWER_SUMS.map(({ a }) => Float64Array.from(a));
 
-  /** Logarithms of the softmax of the scores. */
-  function logSoftmax(scores) {
-    const top = Math.max(...scores);
-    const total = top + Math.log(scores.reduce((sum, s) => sum + Math.exp(s - top), 0));
-    return scores.map((s) => s - total);
+  /** Subtracts the logarithm of the sum of exponentials: logarithms of a softmax. */
+  function normalize(logs) {
+    let top = -Infinity, total = 0;
+    for (let i = 0; i < logs.length; i++) if (logs[i] > top) top = logs[i];
+    for (let i = 0; i < logs.length; i++) total += Math.exp(logs[i] - top);
+    total = top + Math.log(total);
+    for (let i = 0; i < logs.length; i++) logs[i] -= total;
   }
+  const least = (logs) => {
+    let found = Infinity;
+    for (let i = 0; i < logs.length; i++) if (logs[i] < found) found = logs[i];
+    return found;
+  };
 
-  /** Log-weights of the runners. A gap in which hardly anybody overtakes is wide enough. */
-  function logWeights(scores) {
-    const logs = logSoftmax(scores);
-    const widest = 3 - Math.log(TOLERANCE) + 2 * Math.log(scores.length);
-    if (-Math.min(...logs) <= widest) return logs;
-    const order = scores.map((_, i) => i).sort((i, j) => scores[j] - scores[i]);
-    const narrowed = scores.map(() => 0);
+  /** A gap between neighbours in which hardly anybody overtakes is wide enough. */
+  function narrow(logs, widest) {
+    const order = Array.from(logs, (_, i) => i).sort((i, j) => logs[j] - logs[i]), scores = logs.slice();
+    logs[order[0]] = 0;
     for (let k = 1; k < order.length; k++) {
-      const gap = Math.min(widest, scores[order[k - 1]] - scores[order[k]]);
-      narrowed[order[k]] = narrowed[order[k - 1]] - gap;
+      logs[order[k]] = logs[order[k - 1]] - Math.min(widest, scores[order[k - 1]] - scores[order[k]]);
     }
-    return logSoftmax(narrowed);
+    normalize(logs);
   }
 
   /** x at the first time, the step in x, and x when a runner of log-weight 0 has arrived. */
@@ -85,61 +89,93 @@
     return rooms[k];
   }
 
-  /** The race behind a Plackett-Luce ranking, run once: its exposure, and the way back.
+  /** The race behind a Plackett-Luce ranking for lists of n documents, as often as one likes.
 
       Document i arrives at an exponential time with rate exp(score), and the order of arrival is the
       ranking. Given that i arrives at t, the others are there independently, so a power z of their
       number has a product for its mean; the position bias is a sum of such powers, and one integral
-      over t remains, a trapezoid sum. `gradient` is for the race that was run last. */
-  function race(scores) {
-    const { z, a } = powerSum(scores), logs = logWeights(scores);
-    const n = scores.length, nodes = z.length;
-    const last = GRID.arrival - Math.min(...logs);
-    const times = Math.max(2, Math.ceil((last - GRID.first) / GRID.step) + 1);
-    // At each time: for each runner its rate times the time and its density of arrival; one over its
-    // factor z + (1 - z) exp(-y) at each node; for each node the product of all factors, weighted.
-    const y = room(0, times * n), arrival = room(1, times * n);
-    const inverse = room(2, times * n * nodes), scale = room(3, times * nodes);
-    const exposures = new Array(n).fill(0);
-    for (let q = 0; q < times; q++) {
-      const x = GRID.first + GRID.step * q, decay = Math.exp(-x), weight = GRID.step * (1 + decay);
-      for (let m = 0; m < nodes; m++) scale[q * nodes + m] = weight * a[m];
-      for (let i = 0; i < n; i++) {
-        const at = q * n + i;
-        y[at] = Math.exp(Math.min(LATEST, logs[i] + x - decay));
-        const waiting = Math.exp(-y[at]);
-        arrival[at] = y[at] * waiting;
-        for (let m = 0; m < nodes; m++) {
-          const factor = z[m] + (1 - z[m]) * waiting;
-          scale[q * nodes + m] *= factor;
-          inverse[at * nodes + m] = 1 / factor;
+      over t remains, a trapezoid sum. `run` fills `exposures` for the scores in `scores`; `pullBack`
+      fills `slope` for the race that was run last. Nothing is allocated on the way. */
+  function course(n, kind) {
+    const z = Z[kind], a = A[kind], nodes = z.length, widest = 3 - Math.log(TOLERANCE) + 2 * Math.log(n);
+    const scores = new Float64Array(n), exposures = new Float64Array(n), slope = new Float64Array(n);
+    const logs = new Float64Array(n), weights = new Float64Array(n);
+    const waiting = new Float64Array(n), arrival = new Float64Array(n);
+    let times = 0;
+
+    function run() {
+      logs.set(scores);
+      normalize(logs);
+      const isWide = -least(logs) > widest;
+      if (isWide) narrow(logs, widest);
+      for (let i = 0; i < n; i++) weights[i] = Math.exp(logs[i]);
+      exposures.fill(0);
+      times = Math.max(2, Math.ceil((GRID.arrival - least(logs) - GRID.first) / GRID.step) + 1);
+      // At each time: one minus each runner's rate times the time; at each node its density of arrival
+      // over its factor z + (1 - z) exp(-y); and for each node the product of all factors, weighted.
+      const lead = room(0, times * n), part = room(1, times * n * nodes), scale = room(2, times * nodes);
+      for (let q = 0, at = 0; q < times; q++) {
+        const x = GRID.first + GRID.step * q, decay = Math.exp(-x), weight = GRID.step * (1 + decay);
+        const time = isWide ? 0 : Math.exp(x - decay);
+        for (let i = 0; i < n; i++) {
+          const y = isWide ? Math.exp(Math.min(LATEST, logs[i] + x - decay)) : weights[i] * time;
+          waiting[i] = Math.exp(-y);
+          arrival[i] = y * waiting[i];
+          lead[q * n + i] = 1 - y;
         }
-      }
-      for (let i = 0; i < n; i++) {
-        let sum = 0;
-        for (let m = 0; m < nodes; m++) sum += scale[q * nodes + m] * inverse[(q * n + i) * nodes + m];
-        exposures[i] += arrival[q * n + i] * sum;
+        for (let m = 0; m < nodes; m++, at += n) {
+          const low = z[m], drop = 1 - low;
+          let product = weight * a[m];
+          for (let i = 0; i < n; i++) {
+            const factor = low + drop * waiting[i];
+            product *= factor;
+            part[at + i] = arrival[i] / factor;
+          }
+          scale[q * nodes + m] = product;
+          for (let i = 0; i < n; i++) exposures[i] += product * part[at + i];
+        }
       }
     }
 
     /** The gradient in the scores of sum_i pull[i] exposure[i]: chapter 8's way back. */
-    function gradient(pull) {
-      const slope = new Array(n).fill(0);
-      for (let q = 0; q < times; q++) for (let m = 0; m < nodes; m++) {
+    function pullBack(pull) {
+      const lead = rooms[0], part = rooms[1], scale = rooms[2];
+      slope.fill(0);
+      for (let q = 0, at = 0; q < times; q++) for (let m = 0; m < nodes; m++, at += n) {
         const share = scale[q * nodes + m], drop = 1 - z[m];
         let all = 0;
-        for (let i = 0; i < n; i++) all += arrival[q * n + i] * pull[i] * inverse[(q * n + i) * nodes + m];
+        for (let i = 0; i < n; i++) all += pull[i] * part[at + i];
         for (let k = 0; k < n; k++) {
-          const at = q * n + k, factor = inverse[at * nodes + m], own = arrival[at] * pull[k] * factor;
           // Coming earlier changes one's own density, and one's lead over each of the others.
-          slope[k] += share * (own * (1 - y[at]) - drop * arrival[at] * factor * (all - own));
+          const own = part[at + k], others = all - pull[k] * own;
+          slope[k] += share * own * (pull[k] * lead[q * n + k] - drop * others);
         }
       }
       // A shift of all scores changes nothing: the way back through the softmax.
-      const total = slope.reduce((sum, g) => sum + g);
-      return slope.map((g, k) => g - Math.exp(logs[k]) * total);
+      let total = 0;
+      for (let k = 0; k < n; k++) total += slope[k];
+      for (let k = 0; k < n; k++) slope[k] -= weights[k] * total;
     }
-    return { exposures, gradient };
+    return { scores, exposures, slope, run, pullBack };
+  }
+  const courses = new Map();
+  /** The course for so many documents; there is one for each length. */
+  function courseFor(scores) {
+    const kind = powerSum(scores), n = scores.length;
+    if (!courses.has(n)) courses.set(n, course(n, kind));
+    return courses.get(n);
+  }
+
+  /** Exposures under these scores, and their gradient, which is for the race that was run last. */
+  function race(scores) {
+    const found = courseFor(scores);
+    found.scores.set(scores);
+    found.run();
+    const gradient = (pull) => {
+      found.pullBack(Float64Array.from(pull));
+      return Array.from(found.slope);
+    };
+    return { exposures: Array.from(found.exposures), gradient };
   }
 
   /** Expected exposure of each document under the Plackett-Luce policy with these scores. */
@@ -201,7 +237,7 @@
   }
 
   root.fairpg = Object.assign(root.fairpg || {}, {
-    POWER_SUMS, positionBias, race, exposure, draw, gain, idealDcg, ndcg, byGroup, ahead,
+    POWER_SUMS, positionBias, courseFor, race, exposure, draw, gain, idealDcg, ndcg, byGroup, ahead,
     groupDisparity, individualDisparity,
   });
   if (typeof module === "object" && module.exports) {

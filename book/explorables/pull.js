@@ -24,22 +24,23 @@ fairpg.mount("explore-pull", (box) => {
     return { x: x + 22, y, arrow };
   });
   const points = h("g", { class: "xp-cloud" }), mean = h("circle", { class: "xp-centre", r: 6 }), exactMark = h("path", { class: "xp-exact" });
-  const plane = h("svg", { viewBox: "-110 -110 220 220", "aria-hidden": "true" },
+  const plane = h("svg", { class: "xp-plane", viewBox: "-110 -110 220 220", "aria-hidden": "true" },
     h("path", { class: "xp-axes", d: "M-105 0H105M0 -105V105" }), h("text", { x: 104, y: -6, "text-anchor": "end" }, "pull on B"),
     h("text", { x: 6, y: -94 }, "on D"), points, exactMark, mean);
   const headline = h("p", { class: "xp-headline" }), remark = h("p", { class: "xp-remark" }), list = h("div", { class: "xp-list" });
   const kinds = Object.entries(KINDS).map(([name, [label]]) => button(label, () => choose(name)));
   const tally = h("span", { class: "xp-tally" }), voice = h("p", { class: "xp-voice", "aria-live": "polite" }), say = fairpg.speaker(voice);
   box.append(headline,
-    h("div", { class: "xp-row", role: "group", "aria-label": "How a list pulls" }, ...kinds), remark,
+    fairpg.toolbar("How a list pulls", kinds), remark,
     h("div", { class: "xp-two" },
       h("div", {}, h("div", { class: "xp-name" }, h("b", {}, "One list"), " height: score; below: relevance; arrows: the list’s pull"), field, list),
       h("div", {}, h("div", { class: "xp-name" }, h("b", {}, "All pulls so far"), h("span", {}, "ring: their mean"), h("span", {}, "cross: the exact gradient")), plane)),
     h("div", { class: "xp-row" }, button("Draw a list", () => lots.draw(1)), button("Draw a hundred", () => lots.draw(100)),
-      button("Clear", () => choose(kind), { class: "xp-quiet" }), tally), voice);
+      button("Clear", () => clear(), { class: "xp-quiet" }), tally), voice);
 
   /** The pull of one drawn list on the scores. */
   function pull(drawn) {
+    if (kind === "exact") return EXACT;
     const gains = drawn.map((i, j) => WORTH[i] * BIAS[j]);
     if (kind !== "togo") {
       const reward = gains.reduce((a, b) => a + b) - (kind === "baseline" ? USUAL : 0);
@@ -68,7 +69,7 @@ fairpg.mount("explore-pull", (box) => {
   }
   const lots = fairpg.lottery(() => fairpg.draw(SCORES), (drawn) => {
     last = { drawn, pull: pull(drawn) };
-    cloud.push(last.pull);
+    cloud.push(last);
   }, () => show());
 
   function show() {
@@ -78,36 +79,50 @@ fairpg.mount("explore-pull", (box) => {
       arrow.setAttribute("d", Math.abs(by) > 1 ? `M${x} ${y}v${by.toFixed(1)}m-5 ${tip}l5 ${-tip}l5 ${tip}` : "");
     });
     const where = (g) => [SCALE * g[SHOWN[0]], -SCALE * g[SHOWN[1]]].map((v) => Math.max(-104, Math.min(104, v)));
-    points.replaceChildren(...cloud.slice(-600).map((g) => h("circle", { cx: where(g)[0].toFixed(1), cy: where(g)[1].toFixed(1), r: 3 })));
-    const centre = SCORES.map((_, i) => (cloud.length ? cloud.reduce((sum, g) => sum + g[i], 0) / cloud.length : 0));
+    // The same lists stay when their pulls change, so that the cloud is seen to shrink.
+    const seen = cloud.slice(-600);
+    while (points.childElementCount < seen.length) points.append(h("circle", { r: 3 }));
+    while (points.childElementCount > seen.length) points.lastChild.remove();
+    seen.forEach((one, k) => {
+      const [x, y] = where(one.pull);
+      points.children[k].style.transform = `translate(${x.toFixed(1)}px, ${y.toFixed(1)}px)`;
+    });
+    const centre = SCORES.map((_, i) => (cloud.length ? cloud.reduce((sum, one) => sum + one.pull[i], 0) / cloud.length : 0));
     const [ex, ey] = where(EXACT), [mx, my] = where(kind === "exact" ? EXACT : centre);
     exactMark.setAttribute("d", `M${ex - 6} ${ey - 6}l12 12m0 -12l-12 12`);
     mean.style.display = cloud.length || kind === "exact" ? "" : "none";
     mean.setAttribute("cx", mx);
     mean.setAttribute("cy", my);
-    const spread = cloud.length > 1
-      ? Math.sqrt(cloud.reduce((sum, g) => sum + dot(g.map((x, i) => x - EXACT[i]), g.map((x, i) => x - EXACT[i])), 0) / cloud.length) / Math.hypot(...EXACT) : 0;
+    const far = (g) => Math.hypot(...g.map((x, i) => x - EXACT[i])) / Math.hypot(...EXACT);
+    const spread = cloud.length > 1 ? Math.sqrt(cloud.reduce((sum, one) => sum + far(one.pull) ** 2, 0) / cloud.length) : 0;
     Object.assign(box.dataset, { spread, drawn: cloud.length, mean: JSON.stringify(centre), last: JSON.stringify(last && last.pull) });
     list.replaceChildren(...(last ? last.drawn : []).map((i) => h("b", { class: "xp-chip xp-g0" }, NAMES[i])));
     tally.textContent = cloud.length ? `${cloud.length} drawn` : "";
-    headline.textContent = kind === "exact" ? "The exact gradient: no list was drawn."
-      : cloud.length > 1 ? `One list is off by ${short(100 * spread, 0)} % of the gradient’s length; the mean of ${cloud.length} is off by ${short((100 * Math.hypot(...centre.map((x, i) => x - EXACT[i]))) / Math.hypot(...EXACT), 0)} %.`
+    headline.textContent = kind === "exact" ? "The exact gradient: whatever is drawn, the pull is the same."
+      : cloud.length > 1 ? `One list is off by ${short(100 * spread, 0)} % of the gradient’s length; the mean of ${cloud.length} is off by ${short(100 * far(centre), 0)} %.`
         : last ? `The list ${last.drawn.map((i) => NAMES[i]).join(" ")} has an NDCG of ${short(dot(WORTH, last.drawn.reduce((v, i, j) => { v[i] = BIAS[j]; return v; }, [])), 2)}.`
           : "Draw a list: where does it pull the scores?";
     remark.textContent = KINDS[kind][1];
     kinds.forEach((b, k) => b.setAttribute("aria-pressed", Object.keys(KINDS)[k] === kind));
     say(headline.textContent);
   }
+  /** Other pulls of the same lists. */
   function choose(name) {
-    lots.stop();
     kind = name;
+    cloud.forEach((one) => { one.pull = pull(one.drawn); });
+    show();
+  }
+  function clear() {
+    lots.stop();
     cloud = [];
     last = null;
     show();
   }
+  /** What a word may ask for: a way to pull, or lists more; with both, as many lists in all. */
   fairpg.answer("pull", ({ kind: name, draw: count }) => {
+    if (name && +count < cloud.length) clear();
     if (name) choose(name);
-    if (count != null) lots.draw(+count);
+    if (count != null) lots.draw(name ? +count - cloud.length : +count);
   });
   choose("plain");
 });

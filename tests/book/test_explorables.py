@@ -739,8 +739,14 @@ def trained(lam):
     return [*scorer.linear.weight[0].tolist(), judged.ndcg, judged.d_group]
 
 
+# Nothing trains any more, and the picture that followed is drawn.
+SETTLED = """async () => { const frame = () => new Promise(requestAnimationFrame);
+  do { await frame(); await frame(); } while (document.querySelector('.xp-box').dataset.busy); }"""
+
+
 def held(page):
-    """Weights, NDCG and D_group of the point that the reader holds."""
+    """Weights, NDCG and D_group of the point that the reader holds, when it has come to rest."""
+    page.evaluate(SETTLED)
     found = page.evaluate("({...document.querySelector('.xp-box').dataset})")
     return [float(found[name]) for name in ("first", "second", "ndcg", "dGroup")]
 
@@ -752,6 +758,18 @@ def test_the_page_trains_as_the_module_does(pages, visit):
       return [...w, j.ndcg, j.dGroup]; }"""
     for lam in PRICES:
         assert page.evaluate(script, lam) == pytest.approx(trained(lam), abs=1e-9)
+
+
+def test_a_training_in_parts_is_the_same_training(pages, visit):
+    page = visit(pages / "train.html")
+    script = """() => { const d = fairpg.trainData, q = fairpg.unpack(d), lam = 12;
+      const made = fairpg.trainer(q, d.orders, {lam});
+      let parts = 0;
+      while (!made.advance(() => made.step % 7 === 0)) { parts++; fairpg.judge(q, [parts, 1]); }
+      return [parts, [...made.path.slice(-2)], fairpg.train(q, d.orders, {lam}).at(-1)]; }"""
+    parts, halted, whole = page.evaluate(script)
+    assert parts > 50
+    assert halted == whole
 
 
 def test_the_stored_map_is_the_modules(pages, visit):
@@ -839,7 +857,9 @@ def test_a_budget_finds_its_price(pages, visit):
 def test_ten_sampled_trainings_scatter_as_the_modules_do(pages, visit):
     page = visit(pages / "train.html")
     page.get_by_role("button", name="Ten times").click()
+    page.evaluate(SETTLED)
     assert page.locator(".xp-chart circle.xp-noisy").count() == 10
+    assert page.locator(".xp-trails .xp-noisy").count() == 10
     script = """() => { const d = fairpg.trainData, q = fairpg.unpack(d);
       const once = () => fairpg.train(q, d.orders, {lam: 0, lists: 10}).at(-1);
       return Array.from({length: 10}, once); }"""
@@ -855,6 +875,76 @@ def test_ten_sampled_trainings_scatter_as_the_modules_do(pages, visit):
     own = torch.stack(own)
     error = (ends.var(0) / 10 + own.var(0) / 10).sqrt()
     assert ((ends.mean(0) - own.mean(0)).abs() < 5 * error).all()
+
+
+def test_the_objective_has_two_hills_and_the_higher_one_changes(pages, visit):
+    """From a price of 10 to one of 12; their heights are the module's."""
+    page = visit(pages / "train.html", reduced_motion="reduce")
+    page.get_by_role("button", name="U − λD").click()
+    data = fpg.synthetic(dtype=torch.float64)
+    best = {}
+    for place, lam in ((6, 10), (7, 12)):
+        page.evaluate(SLIDE, [0, place])
+        page.evaluate(SETTLED)
+        hills = json.loads(page.locator(".xp-box").get_attribute("data-hills"))
+        assert len(hills) == page.locator(".xp-tops path").count() == 2
+        for hill in hills:
+            judged = fpg.evaluate(data.features @ tensor(hill["weights"]), data)
+            assert hill["value"] == pytest.approx(judged.ndcg - lam * judged.d_group, abs=3e-5)
+        best[lam] = hills[0]["weights"]
+    assert best[10][0] > 5 > best[12][0]
+
+
+def test_the_line_of_the_budget_can_be_dragged(pages, visit):
+    page = visit(pages / "train.html", reduced_motion="reduce")
+    grip = page.locator(".xp-grip").bounding_box()
+    chart = page.locator(".xp-chart").bounding_box()
+    x, y = grip["x"] + grip["width"] / 2, grip["y"] + grip["height"] / 2
+    page.mouse.move(x, y)
+    page.mouse.down()
+    page.mouse.move(x + 0.2 * chart["width"], y, steps=4)
+    page.mouse.up()
+    page.evaluate(SETTLED)
+    found = page.evaluate("({...document.querySelector('.xp-box').dataset})")
+    assert 0.006 < float(found["budget"]) < 0.009
+    assert float(found["dGroup"]) == pytest.approx(float(found["budget"]), abs=2e-4)
+    assert page.get_by_label("budget").input_value() == found["budget"]
+
+
+def test_a_swipe_over_the_map_scrolls_and_moves_nothing(pages, visit):
+    view = {"width": ask.NARROW, "height": 700}
+    page = visit(pages / "train.html", viewport=view, has_touch=True, is_mobile=True)
+    page.locator(".xp-map").scroll_into_view_if_needed()
+    box, before = page.locator(".xp-map").bounding_box(), page.evaluate("scrollY")
+    session = page.context.new_cdp_session(page)
+    x, y = box["x"] + 0.7 * box["width"], box["y"] + 0.6 * box["height"]
+    for k, kind in enumerate(["touchStart", *["touchMove"] * 6, "touchEnd"]):
+        points = [] if kind == "touchEnd" else [{"x": x, "y": y - 25 * k}]
+        session.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+    page.wait_for_function("before => scrollY > before", arg=before)
+    assert held(page)[:2] == [0, 0]
+
+
+FOCUSED = "document.activeElement.textContent"
+
+
+@pytest.mark.parametrize(
+    ("name", "bar"),
+    [("train", "What the map shows"), ("race", "Steps"), ("pull", "How a list pulls")],
+)
+def test_a_row_of_buttons_is_one_stop_of_the_tab_key(pages, visit, name, bar):
+    page = visit(pages / f"{name}.html")
+    row = page.get_by_role("toolbar", name=bar)
+    labels = row.get_by_role("button").all_text_contents()
+    assert row.locator("button[tabindex='0']").count() == 1
+    row.locator("button").first.focus()
+    for key, k in (("ArrowRight", 1), ("End", -1), ("ArrowRight", 0), ("ArrowLeft", -1)):
+        page.keyboard.press(key)
+        assert page.evaluate(FOCUSED) == labels[k]
+    page.keyboard.press("Enter")
+    assert row.locator("[aria-pressed=true]").text_content() == labels[-1]
+    page.keyboard.press("Tab")
+    assert page.evaluate(FOCUSED) not in labels
 
 
 # --- Words that set a figure ---------------------------------------------------------------------
@@ -911,6 +1001,47 @@ def test_the_race_can_be_run_by_keyboard(pages, visit):
     assert "attention of .99" in page.locator(".xp-headline").inner_text()
 
 
+def test_runners_fall_into_the_list_as_they_arrive(pages, visit):
+    page = visit(pages / "race.html", reduced_motion="no-preference")
+    full = "[...document.querySelectorAll('.xp-list .xp-chip')].filter(e => e.textContent).length"
+    page.evaluate(
+        f"""() => {{ window.seen = new Set(); const look = () => {{
+        window.seen.add({full}); requestAnimationFrame(look); }}; look(); }}"""
+    )
+    page.get_by_role("button", name="Run", exact=True).click()
+    page.wait_for_function("document.querySelector('.xp-headline').textContent.includes('list is')")
+    assert page.evaluate(full) == 6
+    assert page.evaluate("window.seen.size") > 2
+
+
+def test_on_the_other_clock_the_list_is_the_same(pages, visit):
+    """And each runner stands where score plus noise is: its mark is the score."""
+    page = visit(pages / "race.html", reduced_motion="reduce")
+    page.get_by_role("button", name="Run", exact=True).click()
+    before = page.locator(".xp-list .xp-chip").all_text_contents()
+    page.get_by_role("button", name="3 The same").click()
+    assert page.locator(".xp-list .xp-chip").all_text_contents() == before
+    places = read(page, ".xp-runner", "cx")
+    assert [list("ABCDEF")[i] for i in np.argsort(places)[::-1]] == before
+    marks = np.array(read(page, ".xp-own", "x1"))
+    scores = np.array([1.6, 1.0, 0.5, 0.0, -0.4, -1.0])
+    assert np.corrcoef(marks, scores)[0, 1] == pytest.approx(1)
+
+
+def test_the_coins_of_the_rivals_give_the_place(pages, visit):
+    page = visit(pages / "race.html", reduced_motion="reduce")
+    page.get_by_role("button", name="4 Sit").click()
+    assert page.locator(".xp-coins:visible").count() == 5
+    t = float(page.locator("#xp-moment").input_value())
+    t = 0.004 * 10_000**t
+    there = 1 - np.exp(-t * np.exp([1.6, 1.0, 0.0, -0.4, -1.0]))
+    chance = np.ones(1)
+    for p in there:
+        chance = np.convolve(chance, [1 - p, p])
+    script = "[...document.querySelectorAll('.xp-six .xp-bar')].map(e => parseFloat(e.style.height))"
+    assert page.evaluate(script) == pytest.approx((100 * chance).tolist(), abs=1e-3)
+
+
 @pytest.mark.parametrize("kind", explorable_pictures.PULL_KINDS)
 def test_a_list_pulls_as_the_gradient_of_its_surrogate(pages, visit, kind):
     """The script adds up slopes; Python differentiates a surrogate."""
@@ -932,13 +1063,16 @@ def test_the_centre_stays_while_the_cloud_shrinks(pages, visit):
     worth = explorable_pictures.pull_worth()
     (exact,) = torch.autograd.grad(fpg.PlackettLuce(moving).exposure() @ worth, moving)
     spreads = []
+    for _ in range(10):
+        page.get_by_role("button", name="Draw a hundred").click()
+    box = page.locator(".xp-box")
     for label in explorable_pictures.PULL_KINDS.values():
         page.get_by_role("button", name=label, exact=True).click()
-        for _ in range(10):
-            page.get_by_role("button", name="Draw a hundred").click()
-        box = page.locator(".xp-box")
+        assert box.get_attribute("data-drawn") == "1000"  # the same lists, other pulls
         spread = float(box.get_attribute("data-spread"))
         spreads.append(spread)
         off = tensor(json.loads(box.get_attribute("data-mean"))) - exact
         assert off.norm() < 5 * spread * exact.norm() / math.sqrt(1000)
     assert spreads[0] > 2 * spreads[1] > 3 * spreads[2]
+    page.get_by_role("button", name="exact", exact=True).click()
+    assert float(box.get_attribute("data-spread")) == pytest.approx(0, abs=1e-12)
