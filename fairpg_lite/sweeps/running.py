@@ -5,9 +5,7 @@ can be killed at any moment and run again: only what is missing is computed.
 """
 
 import os
-import signal
 import sys
-import threading
 import time
 import warnings
 from collections.abc import Callable, Iterable, Sequence
@@ -312,24 +310,43 @@ def _in_processes(pending: Pending, store: Store, jobs: int) -> BaseException | 
             raise
 
 
-def begin_worker(parent: int) -> None:
-    """In a new worker: leave Ctrl-C to the process that started it, and end when that has ended.
+def _worker_initializer() -> Callable[[int], None]:
+    """What a new worker does first: see to it that it ends with the process that started it.
 
-    A terminal sends Ctrl-C to all of a group, and the parent alone answers it. A parent that is
-    killed cannot end its workers; they would train on, and then wait for more.
-
-    Args:
-        parent: The number of the process that started this one.
+    A function within a function, as joblib sends such a one by its code. One of this module is sent
+    by its name, which the worker looks up by importing PyTorch: seconds, in which the worker of a
+    process that is killed would not notice.
     """
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    if os.name == "posix":  # elsewhere a process keeps the number of a parent that is gone
-        threading.Thread(target=_end_after, args=(parent,), daemon=True).start()
+
+    def begin_worker(parent: int) -> None:
+        """Leave Ctrl-C to the process that started this one, and end when that has ended.
+
+        A terminal sends Ctrl-C to all of a group, and the parent alone answers it. A parent that is
+        killed cannot end its workers; they would train on, and then wait for more. (Linux can end a
+        process with its parent, but takes the end of the thread that started it for that.)
+
+        Args:
+            parent: The number of the process that started this one.
+        """
+        import os
+        import signal
+        import threading
+        import time
+
+        def end_after_parent() -> None:
+            while os.getppid() == parent:
+                time.sleep(0.5)
+            os._exit(1)
+
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        if os.name == "posix":  # elsewhere a process keeps the number of a parent that is gone
+            threading.Thread(target=end_after_parent, daemon=True).start()
+
+    return begin_worker
 
 
-def _end_after(parent: int) -> None:
-    while os.getppid() == parent:
-        time.sleep(1.0)
-    os._exit(1)
+# One for all sweeps: joblib keeps its workers only for calls with the same initializer.
+begin_worker = _worker_initializer()
 
 
 def _gather(

@@ -1,7 +1,7 @@
 """Ctrl-C stops a sweep at once: a real SIGINT in the midst of a training, then the same call again.
 
 No run that was half trained is stored, and what the second call ends with is, byte by byte, what an
-undisturbed one leaves.
+undisturbed one leaves. A sweep that is killed leaves no worker behind.
 """
 
 import os
@@ -94,3 +94,59 @@ def test_interrupted_and_called_again(whole, tmp_path, function, jobs):
     assert len([path for path in tmp_path.rglob("*") if path.is_file()]) == 2 * len(stored)
     undisturbed(function, jobs, tmp_path)
     assert contents(tmp_path) == whole[function]
+
+
+# Before anything else is imported: in a worker PyTorch takes a minute to import.
+SLOW_IMPORT = """
+import importlib.abc, pathlib, sys, time
+
+class Slow(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path=None, target=None):
+        if name == "torch" and any("loky" in word for word in sys.orig_argv):
+            pathlib.Path({here!r}, "importing").touch()
+            time.sleep(60)
+
+sys.meta_path.insert(0, Slow())
+"""
+
+
+def has_ended(pid):
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return True
+    return state == "Z"  # ended, and nobody has asked how
+
+
+def workers_of(pid):
+    """The processes that a process has started."""
+    children = Path(f"/proc/{pid}/task").glob("*/children")
+    return [int(number) for path in children for number in path.read_text().split()]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="looks into /proc")
+def test_a_worker_that_is_still_importing_ends_with_its_parent(tmp_path):
+    """On a busy machine PyTorch alone takes longer than the ten seconds of a killed sweep."""
+    (tmp_path / "sitecustomize.py").write_text(SLOW_IMPORT.format(here=str(tmp_path)))
+    places = os.pathsep.join([str(tmp_path), *(p for p in sys.path if p)])
+    run = subprocess.Popen(
+        [sys.executable, HERE / "sweep_interrupted.py", "run_cells", "2", tmp_path / "out"],
+        env={**os.environ, "PYTHONPATH": places},
+        start_new_session=True,
+    )
+    try:
+        while not (tmp_path / "importing").exists():
+            assert run.poll() is None
+            time.sleep(0.05)
+        workers = workers_of(run.pid)
+        assert workers
+        run.kill()
+        run.wait()
+        limit = time.monotonic() + 10
+        while not all(has_ended(pid) for pid in workers):
+            assert time.monotonic() < limit, "a worker outlives its parent"
+            time.sleep(0.05)
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(run.pid, signal.SIGKILL)
