@@ -104,7 +104,8 @@ def ndcg_of_a_list(draw: Draw) -> Question:
 
 
 def probability_of_a_list(draw: Draw) -> Question:
-    weights = [draw.randint(1, 6) for _ in range(3)]
+    weights = draw.sample(range(1, 7), 3)  # no two alike: one list is the most probable
+    most = sorted(range(3), key=lambda document: -weights[document])
     order = draw.sample([0, 1, 2], 3)
     probability = Fraction(1)
     left = sum(weights)
@@ -117,9 +118,10 @@ def probability_of_a_list(draw: Draw) -> Question:
         f"Three documents have the scores {scores}. How probable is the list "
         f"{listed([1 + document for document in order])}, and which list is the most probable? "
         "Give a reason that is more than one draw at a time.",
-        f"{probability}. The list sorted by score: of two neighbours in the other order, a swap "
-        "leaves all numerators and all denominators but one, which becomes smaller; so every list "
-        "that is not sorted can be made more probable.",
+        f"{probability}. The list {listed([1 + document for document in most])}, sorted by score: "
+        "of two neighbours in the other order, a swap leaves all numerators and all denominators "
+        "but one, which becomes smaller; so every list that is not sorted can be made more "
+        "probable.",
         4,
         {"weights": weights, "order": order, "probability": float(probability)},
     )
@@ -139,20 +141,6 @@ def exposure_of_two(draw: Draw) -> Question:
         f"{three(low)}; together always {three(1 + bias(2))}.",
         3,
         {"odds": odds, "high": high, "low": low},
-    )
-
-
-def samples_for_an_error(draw: Draw) -> Question:
-    error = draw.choice([0.04, 0.05, 0.06])
-    factor = draw.choice([4, 5, 10])
-    return Question(
-        4,
-        f"From 10 sampled lists an exposure is off by {error} on average. How many lists does an "
-        f"error of {error / factor:g} take?",
-        f"{10 * factor**2}: an error {factor} times smaller takes {factor}$^2$ times the lists, as "
-        "it falls with $1/\\sqrt{S}$.",
-        2,
-        {"factor": factor, "samples": 10 * factor**2},
     )
 
 
@@ -245,16 +233,20 @@ def lottery_and_list(draw: Draw) -> Question:
 
 
 def error_of_a_gradient(draw: Draw) -> Question:
-    lists = draw.choice([4, 9, 16, 25, 100])
+    error = draw.choice([0.4, 0.5, 0.6])
+    factor = draw.choice([2, 3, 4, 5, 10])
+    lists = 10 * factor**2
     return Question(
         8,
-        f"By which factor does the standard error of a gradient fall with {lists} times as many "
-        "lists? Does the bias of a disparity that is computed from ten lists fall if a thousand "
-        "such disparities are averaged?",
-        f"By {math.isqrt(lists)}. No: the average approaches the expectation of one of them, which "
-        "is too large, as the hinge is convex. Only more lists in each help.",
+        f"From 10 sampled lists the entries of a gradient have a standard error of {error}. How "
+        f"many lists does a standard error of {error / factor:g} take? Does the bias of a "
+        "disparity that is computed from ten lists fall if a thousand such disparities are "
+        "averaged?",
+        f"{lists}: the error falls with $1/\\sqrt{{S}}$, so that one {factor} times smaller takes "
+        f"{factor}$^2$ times the lists. No: the average approaches the expectation of one of them, "
+        "which is too large, as the hinge is convex. Only more lists in each help.",
         3,
-        {"lists": lists, "factor": math.isqrt(lists)},
+        {"factor": factor, "lists": lists},
     )
 
 
@@ -285,17 +277,22 @@ def hidden_feature(draw: Draw) -> Question:
 
 def policy_or_its_mode(draw: Draw) -> Question:
     odds = draw.randint(2, 9)
-    expected = (odds + bias(2)) / (odds + 1)
+    grades = draw.choice([[2, 1], [3, 1], [3, 2]])
+    gains = [2**grade - 1 for grade in grades]
+    best = gains[0] + gains[1] * bias(2)
+    worst = gains[1] + gains[0] * bias(2)
+    expected = (odds + worst / best) / (odds + 1)
     return Question(
         10,
-        f"Of two documents one is relevant (relevance 1), and its score is $\\ln {odds}$ "
-        "higher. What "
-        "is the expected NDCG of the policy, and what that of its most probable list? Which of the "
-        "two should be compared with RankSVM's?",
-        f"$({odds} + {three(bias(2))})/{odds + 1} = {three(expected)}$, and 1. The sorted list: "
-        "RankSVM sorts, so a lottery beside it would pay for its randomness.",
+        f"Two documents have the relevance {listed(grades)}, the gain is $2^{{rel}} - 1$, and the "
+        f"score of the first is $\\ln {odds}$ higher. What is the expected NDCG of the policy, and "
+        "what that of its most probable list? Which of the two should be compared with RankSVM's?",
+        f"The two lists have the NDCG 1 and {three(worst)}/{three(best)} = {three(worst / best)}, "
+        f"so the policy has $({odds} + {three(worst / best)})/{odds + 1} = {three(expected)}$, and "
+        "its most probable list 1. The sorted list: RankSVM sorts, so a lottery beside it would "
+        "pay for its randomness.",
         4,
-        {"odds": odds, "expected": expected},
+        {"odds": odds, "grades": grades, "expected": expected},
     )
 
 
@@ -465,7 +462,6 @@ TEMPLATES: tuple[Callable[[Draw], Question], ...] = (
     ndcg_of_a_list,
     probability_of_a_list,
     exposure_of_two,
-    samples_for_an_error,
     individual_by_hand,
     group_by_hand,
     advantages,

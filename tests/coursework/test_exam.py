@@ -57,7 +57,7 @@ def by_module(name, drawn):
         return [(fpg.individual_disparity(v, merit), drawn["of_list"])]
     if name == "policy_or_its_mode":
         v = policy.exposure()
-        return [(fpg.expected_ndcg(v, tensor([1.0, 0.0])), drawn["expected"])]
+        return [(fpg.expected_ndcg(v, tensor(drawn["grades"])), drawn["expected"])]
     if name == "fairness_of_a_lottery":
         merit = tensor(drawn["merits"])
         v = fpg.position_bias(2, dtype=torch.float64)
@@ -123,12 +123,8 @@ def weighted_clicks(drawn):
     yield drawn["relevance"] * propensity * drawn["lists"], drawn["clicks"]
 
 
-def samples_for_an_error(drawn):
-    yield math.sqrt(drawn["samples"] / 10), drawn["factor"]
-
-
 def error_of_a_gradient(drawn):
-    yield math.sqrt(drawn["lists"]), drawn["factor"]
+    yield math.sqrt(drawn["lists"] / 10), drawn["factor"]
 
 
 def cells_and_workers(drawn):
@@ -151,7 +147,6 @@ BY_HAND = (
     certified_on_a_path,
     users_for_an_error,
     weighted_clicks,
-    samples_for_an_error,
     error_of_a_gradient,
     cells_and_workers,
 )
