@@ -1038,7 +1038,9 @@ def test_the_coins_of_the_rivals_give_the_place(pages, visit):
     chance = np.ones(1)
     for p in there:
         chance = np.convolve(chance, [1 - p, p])
-    script = "[...document.querySelectorAll('.xp-six .xp-bar')].map(e => parseFloat(e.style.height))"
+    script = (
+        "[...document.querySelectorAll('.xp-six .xp-bar')].map(e => parseFloat(e.style.height))"
+    )
     assert page.evaluate(script) == pytest.approx((100 * chance).tolist(), abs=1e-3)
 
 
