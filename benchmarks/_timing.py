@@ -80,3 +80,23 @@ def store(name: str, command: str, **content: Any) -> None:
     RESULTS.mkdir(exist_ok=True)
     text = json.dumps({**provenance(command), **content}, indent=1)
     (RESULTS / f"{name}.json").write_text(text + "\n")
+
+
+def store_table(name: str, command: str, rows: list[dict[str, Any]], **content: Any) -> None:
+    """Write ``results/name.json`` with its provenance and many rows that have the same keys."""
+    RESULTS.mkdir(exist_ok=True)
+    text = table_text({**provenance(command), **content}, rows)
+    (RESULTS / f"{name}.json").write_text(text)
+
+
+def table_text(content: dict[str, Any], rows: list[dict[str, Any]]) -> str:
+    """JSON in which the keys of the rows stand once, as ``columns``, and each row is one line."""
+    columns = list(rows[0])
+    head = json.dumps({**content, "columns": columns}, indent=1).removesuffix("\n}")
+    lines = [json.dumps([row[column] for column in columns], separators=(",", ":")) for row in rows]
+    return head + ',\n "rows": [\n' + ",\n".join(lines) + "\n ]\n}\n"
+
+
+def table_rows(content: dict[str, Any]) -> list[dict[str, Any]]:
+    """The rows of a file that `store_table` wrote."""
+    return [dict(zip(content["columns"], row, strict=True)) for row in content["rows"]]

@@ -182,7 +182,7 @@ def main() -> None:
     path = _timing.RESULTS / f"{STORED}.json"
     rows: list[dict[str, Any]] = []
     if path.exists() and "--overwrite" not in sys.argv:
-        rows = json.loads(path.read_text())["rows"]
+        rows = _timing.table_rows(json.loads(path.read_text()))
     done = {(row["objective"], row["n"]) for row in rows}
     for n in LENGTHS:
         for objective in OBJECTIVES:
@@ -192,7 +192,7 @@ def main() -> None:
             rows += cells_of(objective, n)
             spent = time.process_time() - start
             print(f"n = {n}, {objective}: {spent:.0f} s", flush=True)
-            _timing.store(STORED, COMMAND, queries=QUERIES, rows=rows)
+            _timing.store_table(STORED, COMMAND, rows, queries=QUERIES)
 
 
 if __name__ == "__main__":

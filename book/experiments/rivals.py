@@ -22,8 +22,12 @@ TOLERANCE = 1e-5
 
 @cache
 def stored(name: str) -> dict[str, Any]:
-    """A result file with all that it says of its origin."""
+    """A result file with all that it says of its origin; rows of a table have their keys again."""
     content: dict[str, Any] = json.loads((STORED / f"{name}.json").read_text(encoding="utf-8"))
+    if "columns" in content:
+        content["rows"] = [
+            dict(zip(content["columns"], row, strict=True)) for row in content["rows"]
+        ]
     return content
 
 

@@ -8,6 +8,7 @@ import pytest
 import torch
 from scipy import stats
 
+from benchmarks import _timing
 from benchmarks.rivals import kernels
 from benchmarks.rivals.errors import drawn
 from benchmarks.rivals.estimates import codes, exact_gradients, sampled_gradients
@@ -223,6 +224,16 @@ def test_interval_is_students():
     low, high = stats.t.interval(0.95, 2, values.mean(), stats.sem(values))
     found = rivals.estimate(values)
     assert (found.low, found.high) == (pytest.approx(low), pytest.approx(high))
+
+
+def test_a_stored_table_is_read_as_it_was_written(tmp_path, monkeypatch):
+    rows = [{"way": "a", "error": 0.1, "spent": None}, {"error": 2e-7, "spent": 3.5, "way": "b"}]
+    monkeypatch.setattr(_timing, "RESULTS", tmp_path)
+    monkeypatch.setattr(rivals, "STORED", tmp_path)
+    _timing.store_table("table", "a command", rows, queries={"10": 24})
+    content = rivals.stored.__wrapped__("table")
+    assert content["rows"] == rows
+    assert (content["command"], content["queries"]) == ("a command", {"10": 24})
 
 
 def stored_cells():
